@@ -205,7 +205,30 @@ Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const Architect
   return n_vocab;
 }
 
+Result<Pooling> read_pooling(const ArchitectureKeys& keys) {
+  constexpr std::string_view kKey = "pooling_type";
+  const auto type = TRY(keys.get_or<std::uint32_t>(kKey, 0));
+  if (type <= static_cast<std::uint32_t>(Pooling::Rank)) return static_cast<Pooling>(type);
+  return keys.unsupported("{} is {}; this build knows the types 0 to 4", keys.key(kKey), type);
+}
+
 }  // namespace
+
+std::string_view name(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::None:
+      return "none";
+    case Pooling::Mean:
+      return "mean";
+    case Pooling::Cls:
+      return "cls";
+    case Pooling::Last:
+      return "last";
+    case Pooling::Rank:
+      return "rank";
+  }
+  return "unknown";
+}
 
 Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(check_is_model(file));
@@ -230,6 +253,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(read_scales(keys, *architecture, config));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
+  config.pooling = TRY(read_pooling(keys));
   return config;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
@@ -31,6 +32,17 @@ struct ScaleConfig {
   bool operator==(const ScaleConfig&) const = default;
 };
 
+/// How the final hidden states of a text become its embedding; the values of GGUF's pooling_type.
+enum class Pooling : std::uint8_t {
+  None = 0,  ///< The file does not say.
+  Mean = 1,  ///< The mean over all positions.
+  Cls = 2,   ///< The first position.
+  Last = 3,  ///< The last position.
+  Rank = 4,  ///< A score, computed with further tensors.
+};
+/// "none", "mean", "cls", "last", "rank"
+std::string_view name(Pooling pooling);
+
 /// Every count except n_ff is at least 1. Products of two counts fit in 32 bits.
 struct ModelConfig {
   std::string name;  ///< general.name made printable, or the architecture if the file has none.
@@ -52,6 +64,7 @@ struct ModelConfig {
   float rms_epsilon;     ///< Of the norms of the residual.
   float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
+  Pooling pooling = Pooling::None;
 
   bool operator==(const ModelConfig&) const = default;
 };

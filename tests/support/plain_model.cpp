@@ -271,8 +271,8 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
     const Vector norm = normed(x, of_layer(layer, "ffn_norm"));
     add_to(x, has_experts ? experts(layer, norm) : feed_forward(layer, norm, ""), residual_scale_);
   }
-  Vector logits =
-      times(config_.tied_embeddings ? table : matrix("output"), normed(x, matrix("output_norm")));
+  hidden_ = normed(x, matrix("output_norm"));
+  Vector logits = times(config_.tied_embeddings ? table : matrix("output"), hidden_);
   for (double& logit : logits) logit /= logit_scale_;
   return logits;
 }

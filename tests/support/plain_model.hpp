@@ -25,6 +25,9 @@ class PlainModel {
   /// Returns the logits after one more token.
   Vector next(std::int32_t token);
 
+  /// The hidden state of the last token, after the output norm.
+  const Vector& hidden() const { return hidden_; }
+
   /// Restarts at the first position.
   void forget();
 
@@ -63,6 +66,7 @@ class PlainModel {
   double embedding_scale_ = 1;
   double residual_scale_ = 1;
   double logit_scale_ = 1;
+  Vector hidden_;
   std::map<std::string, Matrix> tensors_;
   std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
   std::vector<std::vector<Vector>> values_;  // likewise

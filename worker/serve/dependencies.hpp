@@ -14,6 +14,7 @@
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/metrics/request_metrics.hpp"
+#include "worker/serve/parse_embedding.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/trace/tracing.hpp"
 
@@ -27,6 +28,7 @@ struct ServeDependencies {
   /// Runs `work`, which parses a tenant's long line; empty: parsed on the thread of `io`.
   std::function<void(const TenantId&, std::move_only_function<void()> work)> parse_long = {};
   PromptEncoder prompt;
+  EmbeddingModel embeddings{};
   BrokerLink* broker = nullptr;
   const TableReader* table = nullptr;
   const Clock* clock = nullptr;

@@ -14,7 +14,7 @@ std::string_view name(RequestState state) {
 }
 
 std::string_view without_answer_prefix(std::string_view id) {
-  for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "resp_", "msg_"})
+  for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "embd-", "resp_", "msg_"})
     if (id.starts_with(prefix)) return id.substr(prefix.size());
   return id;
 }

@@ -80,6 +80,7 @@ struct ApiModel {
   std::uint32_t max_context = 0;
   std::uint32_t n_vocab = 0;  ///< Token ids are below it. 0: only the worker checks them.
   bool begins_inside_reasoning = false;  ///< Its chat template ends the prompt with "<think>".
+  std::uint32_t embedding_width = 0;     ///< Elements of its embeddings.
 };
 
 /// Names what decides every byte of a text beside its request: the text identity, and the context
