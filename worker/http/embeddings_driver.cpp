@@ -179,8 +179,8 @@ awaitable<void> drive(Shared& shared, const Caller& caller, EmbeddingsRequest re
 
 }  // namespace
 
-awaitable<void> answer_embeddings(Shared& shared, const Caller& caller, EmbeddingsRequest request,
-                                  HttpStream& stream) {
+awaitable<void> answer_request(Shared& shared, const Caller& caller, EmbeddingsRequest request,
+                               HttpStream& stream) {
   return drive(shared, caller, std::move(request), stream);
 }
 

@@ -16,7 +16,7 @@ namespace leasehold::http {
 inline constexpr std::size_t kMaxRunningInputs = 16;
 
 /// Returns when the answer has been sent or the client has left.
-boost::asio::awaitable<void> answer_embeddings(Shared& shared, const Caller& caller,
-                                               EmbeddingsRequest request, HttpStream& stream);
+boost::asio::awaitable<void> answer_request(Shared& shared, const Caller& caller,
+                                            EmbeddingsRequest request, HttpStream& stream);
 
 }  // namespace leasehold::http

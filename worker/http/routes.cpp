@@ -133,7 +133,7 @@ awaitable<void> serve_embeddings(Shared& shared, const Caller& caller, RouteInpu
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
-  co_await answer_embeddings(shared, caller, **std::move(request), stream);
+  co_await answer_request(shared, caller, **std::move(request), stream);
 }
 
 awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStream& stream,

@@ -43,6 +43,7 @@ struct ClientRequest {
   std::uint64_t connection = 0;  ///< 0: the connection has closed, or the stream has no reader.
   LeaseId lease{};
   bool is_resumable = false;  ///< The messages go to ResumableStreams; `text` has no peer.
+  bool embeds = false;        ///< It makes an embedding, no text.
   bool is_cancelled = false;
   control::Responder respond;  ///< Used until the request is parsed.
   RequestLabels labels{};

@@ -212,6 +212,7 @@ void Deliveries::count_end(const ClientRequest& request, const Completed& comple
   if (deps_.metrics == nullptr) return;
   const TimePoint now = deps_.clock->now();
   deps_.metrics->completed(request.timing, completed.reason, now);
+  if (!completed.embedding.empty()) deps_.metrics->embedded(request.timing);
   if (!completed.revocation || completed.revocation->is_local) return;
   if (const auto since_word_stored =
           deps_.table->since_word_stored(completed.revocation->lease, now))

@@ -61,6 +61,7 @@ void RequestPipeline::submit(const TenantConnection& connection, const Json& bod
     requests_->add(engine_request_id, {.connection = connection.id,
                                        .lease = incoming->claim.lease,
                                        .is_resumable = is_resumable,
+                                       .embeds = incoming->submit.embedding.has_value(),
                                        .respond = std::move(respond),
                                        .labels = {.x_request_id = incoming->submit.x_request_id,
                                                   .trace_id = trace    ? trace->trace_id()

@@ -36,6 +36,7 @@ void describe(Is<RequestView> auto& m, auto& fields) {
   fields.field("emitted_tokens", m.emitted_tokens);
   fields.field("max_emitted_tokens", m.max_emitted_tokens);
   fields.field("age_ms", m.age_ms);
+  fields.with_default("embeds", m.embeds, false);
   fields.with_default("detached", m.detached, false);
   fields.field("key", m.key);
   fields.field("answer", m.answer, TextRule::Sentence);

@@ -92,7 +92,7 @@ struct ChatMessage {
 
 /// Asks for the embedding of a prompt instead of a text: its final hidden states, pooled to one
 /// vector of Euclidean length 1.
-struct Embedding : Message<Embedding> {
+struct Embedding {
   /// "last" or "mean"; empty or missing: as the model's file says, else "last".
   std::string pooling;
   /// Leading elements of the vector to keep; 0 or missing: all. Fewer than all only if the worker
