@@ -34,6 +34,7 @@ struct Options {
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   bool tied = false;
+  bool embeds = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -55,6 +56,9 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_option("--parts", options.parts, "Number of files, named NAME-00001-of-0000N.gguf")
       ->capture_default_str();
+  app.add_flag("--embedding", options.embeds,
+               "Write an embedding model: pooling of the last position, and an end token after "
+               "each text");
   const std::string group = "Sizes (required for custom; otherwise they change the shape)";
   app.add_option("--layers", options.layers, "Number of layers")->group(group);
   app.add_option("--embd", options.embd, "Embedding width")->group(group);
@@ -102,6 +106,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.rope = TRY(rope_from(options.rope));
   request.parts = options.parts;
   request.vocabulary = TRY(vocabulary_from(options.vocabulary));
+  request.embeds = options.embeds;
   return request;
 }
 

@@ -58,6 +58,7 @@ struct ModelRequest {
   Rope rope = Rope::Plain;
   std::uint32_t parts = 1;  ///< Number of files.
   Vocabulary vocabulary = Vocabulary::SentencePiece;
+  bool embeds = false;  ///< Pools the last position, and ends each text with the end token.
 };
 
 inline constexpr float kRopeFactor = 4.0f;
