@@ -205,26 +205,26 @@ Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const Architect
   return n_vocab;
 }
 
-Result<Pooling> read_pooling(const ArchitectureKeys& keys) {
+Result<PoolingType> read_pooling_type(const ArchitectureKeys& keys) {
   constexpr std::string_view kKey = "pooling_type";
   const auto type = TRY(keys.get_or<std::uint32_t>(kKey, 0));
-  if (type <= static_cast<std::uint32_t>(Pooling::Rank)) return static_cast<Pooling>(type);
+  if (type <= static_cast<std::uint32_t>(PoolingType::Rank)) return static_cast<PoolingType>(type);
   return keys.unsupported("{} is {}; this build knows the types 0 to 4", keys.key(kKey), type);
 }
 
 }  // namespace
 
-std::string_view name(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::None:
+std::string_view name(PoolingType type) {
+  switch (type) {
+    case PoolingType::None:
       return "none";
-    case Pooling::Mean:
+    case PoolingType::Mean:
       return "mean";
-    case Pooling::Cls:
+    case PoolingType::Cls:
       return "cls";
-    case Pooling::Last:
+    case PoolingType::Last:
       return "last";
-    case Pooling::Rank:
+    case PoolingType::Rank:
       return "rank";
   }
   return "unknown";
@@ -253,7 +253,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(read_scales(keys, *architecture, config));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
-  config.pooling = TRY(read_pooling(keys));
+  config.pooling_type = TRY(read_pooling_type(keys));
   return config;
 }
 

@@ -33,7 +33,7 @@ struct ScaleConfig {
 };
 
 /// How the final hidden states of a text become its embedding; the values of GGUF's pooling_type.
-enum class Pooling : std::uint8_t {
+enum class PoolingType : std::uint8_t {
   None = 0,  ///< The file does not say.
   Mean = 1,  ///< The mean over all positions.
   Cls = 2,   ///< The first position.
@@ -41,7 +41,7 @@ enum class Pooling : std::uint8_t {
   Rank = 4,  ///< A score, computed with further tensors.
 };
 /// "none", "mean", "cls", "last", "rank"
-std::string_view name(Pooling pooling);
+std::string_view name(PoolingType type);
 
 /// Every count except n_ff is at least 1. Products of two counts fit in 32 bits.
 struct ModelConfig {
@@ -64,7 +64,7 @@ struct ModelConfig {
   float rms_epsilon;     ///< Of the norms of the residual.
   float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
-  Pooling pooling = Pooling::None;
+  PoolingType pooling_type = PoolingType::None;
 
   bool operator==(const ModelConfig&) const = default;
 };

@@ -252,7 +252,7 @@ void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
     return scheduler_.end_sequence(*part.sequence,
                                    {.reason = CompletionReason::EngineError, .error = error});
   }
-  if (pooled) part.sequence->request.pooled = *std::move(pooled);
+  if (pooled) part.sequence->request.embedding->pooled = *std::move(pooled);
   for (DrawnToken& drawn : tokens) {
     if (!drawn.is_text) continue;
     part.sequence->rules->accept(drawn.sampled.token);

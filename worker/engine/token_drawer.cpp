@@ -52,7 +52,7 @@ bool TokenDrawer::read_prompt(const PlannedRows& part, std::uint32_t index,
 /// discard the step. Each unit adds at most a block of rows. The last row ends the request.
 void TokenDrawer::pool_rows(const PlannedRows& part, std::uint32_t index, const StepBatch& batch) {
   const std::uint32_t most = std::min(KvLayout::kBlockTokens, deps_.transformer->most_hidden());
-  PooledStates states = part.sequence->request.pooled;
+  PooledStates states = part.sequence->request.embedding->pooled;
   const RowRange all = batch.pooled_rows(index);
   for (std::uint32_t begin = all.begin; begin < all.end; begin += most) {
     bool is_pooled = false;

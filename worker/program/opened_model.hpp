@@ -12,7 +12,6 @@
 #include "kernels/model/kv_type.hpp"
 #include "kernels/model/weights_plan.hpp"
 #include "worker/options.hpp"
-#include "worker/serve/parse_embedding.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
@@ -69,8 +68,9 @@ struct OpenedModel {
   }
 
   EmbeddingModel embedding_model(const WorkerOptions& options) const {
-    return {
-        .pooling = config.pooling, .width = config.n_embd, .is_matryoshka = options.is_matryoshka};
+    return {.pooling = std::string(name(config.pooling_type)),
+            .width = config.n_embd,
+            .is_matryoshka = options.is_matryoshka};
   }
 
   /// Identifies everything that determines the bytes of the KV cache and of sequence records, for

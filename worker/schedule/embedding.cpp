@@ -1,11 +1,43 @@
 #include "worker/schedule/embedding.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "common/expects.hpp"
 
 namespace leasehold {
+namespace {
+
+Result<Pooling> pooling_of(const wire::Embedding& asked, const EmbeddingModel& model) {
+  const std::string& name = asked.pooling.empty() ? model.pooling : asked.pooling;
+  if (name == "mean") return Pooling::Mean;
+  if (name == "last" || name == "none") return Pooling::Last;
+  // With "cls" the first token would stand for the whole text, but it attends only to itself.
+  return fail(Errc::BadRequest,
+              fmt::format("pooling: the model's file asks for '{}', which this build does not "
+                          "compute; send last or mean",
+                          name));
+}
+
+Result<void> check_dimensions(std::uint32_t dimensions, const EmbeddingModel& model) {
+  if (dimensions == 0 || dimensions == model.width) return {};
+  if (dimensions > model.width) {
+    return fail(Errc::BadRequest,
+                fmt::format("dimensions is {}, and the model's vectors have {}; send a smaller "
+                            "number",
+                            dimensions, model.width));
+  }
+  if (model.is_matryoshka) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("dimensions is {}, and the model's vectors are meaningful as a whole, "
+                          "with {}; leave it out, or start the worker of a model that was trained "
+                          "for fewer with --matryoshka",
+                          dimensions, model.width));
+}
+
+}  // namespace
 
 void PooledStates::add(std::span<const float> state) {
   if (sums_.empty()) sums_.resize(state.size());
@@ -31,6 +63,12 @@ std::vector<float> PooledStates::embedding(std::uint32_t dimensions) const {
   for (const double sum : sums)
     embedding.push_back(static_cast<float>(length > 0.0 ? sum / length : sum));
   return embedding;
+}
+
+Result<EmbeddingRequest> parse_embedding(const wire::Embedding& asked,
+                                         const EmbeddingModel& model) {
+  TRY(check_dimensions(asked.dimensions, model));
+  return EmbeddingRequest{.pooling = TRY(pooling_of(asked, model)), .dimensions = asked.dimensions};
 }
 
 }  // namespace leasehold

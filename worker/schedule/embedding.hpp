@@ -1,4 +1,4 @@
-/// What an embedding request asks for, and the hidden states that it has pooled so far.
+/// An embedding: what a request asks for, and the hidden states that it has pooled so far.
 ///
 /// The result is independent of how the steps divide the text: states are added in the order of
 /// positions, in doubles, and rounded to floats once.
@@ -8,16 +8,15 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
-#include "kernels/model/config.hpp"
+#include "ipc/control/messages/tenant.hpp"
 
 namespace leasehold {
 
-struct EmbeddingParams {
-  Pooling pooling = Pooling::Last;  ///< Last or Mean.
-  std::uint32_t dimensions = 0;     ///< Leading elements to keep; 0: all.
-};
+/// The position whose hidden state is the embedding, or the mean of all.
+enum class Pooling : std::uint8_t { Last, Mean };
 
 /// The sum of hidden states. With Pooling::Last it is the state of the last position.
 class PooledStates {
@@ -35,5 +34,24 @@ class PooledStates {
   std::vector<double> sums_;  // [n_embd]
   std::uint32_t count_ = 0;
 };
+
+struct EmbeddingRequest {
+  Pooling pooling = Pooling::Last;
+  std::uint32_t dimensions = 0;  ///< Leading elements to keep; 0: all.
+  PooledStates pooled{};         ///< Under this lease. A preempted request keeps them.
+};
+
+/// What a model's embeddings are like.
+struct EmbeddingModel {
+  std::string pooling = "none";  ///< Name of its PoolingType.
+  std::uint32_t width = 0;       ///< Elements of a whole vector.
+  /// The leading elements of a vector are an embedding, too (Matryoshka Representation Learning,
+  /// Kusupati et al. 2022).
+  bool is_matryoshka = false;
+};
+
+/// Errors: BadRequest for dimensions that the model's vectors do not have, and for a model whose
+/// file asks for a pooling that this build does not compute, unless the request names another.
+Result<EmbeddingRequest> parse_embedding(const wire::Embedding& asked, const EmbeddingModel& model);
 
 }  // namespace leasehold

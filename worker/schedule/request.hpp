@@ -35,8 +35,7 @@ struct PromptRequest {
   std::optional<std::uint32_t> prompt_logprobs;
   /// Set: the request ends with the embedding of its prompt (Completed::embedding). It emits no
   /// token, so `max_emitted_tokens` is 0.
-  std::optional<EmbeddingParams> embedding;
-  PooledStates pooled;  ///< Of `embedding`, under this lease. A preempted request keeps them.
+  std::optional<EmbeddingRequest> embedding;
   /// Leading prompt positions that were reported, under this lease or earlier ones.
   std::uint32_t reported_positions = 0;
   std::optional<TimePoint> deadline;
@@ -60,7 +59,7 @@ struct PromptRequest {
   /// its logits or its hidden state are read. Nothing: only the last row must.
   std::optional<std::uint32_t> first_row_needed() const {
     if (reports_prompt()) return std::max(reported_positions, 1u) - 1;
-    if (embedding && embedding->pooling == Pooling::Mean) return pooled.count();
+    if (embedding && embedding->pooling == Pooling::Mean) return embedding->pooled.count();
     return std::nullopt;
   }
   /// For a waiting request: true if it ran before and was preempted.

@@ -24,8 +24,8 @@ PromptLogprobs report(Sequence& sequence, std::vector<PromptToken> prompt) {
 
 Completed end_of(const Sequence& sequence, CompletionReason reason) {
   Completed how{.reason = reason};
-  const PromptRequest& request = sequence.request;
-  if (request.embedding) how.embedding = request.pooled.embedding(request.embedding->dimensions);
+  if (const auto& asked = sequence.request.embedding)
+    how.embedding = asked->pooled.embedding(asked->dimensions);
   return how;
 }
 

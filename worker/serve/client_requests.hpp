@@ -28,6 +28,7 @@ namespace leasehold {
 struct RequestProgress {
   std::uint32_t emitted_tokens = 0;    ///< Includes those under earlier leases.
   std::uint32_t shortened_to = 0;      ///< The engine's lower limit of tokens; 0: none.
+  bool embeds = false;                 ///< It makes an embedding, no text.
   bool is_generating = false;          ///< It has generated since its last admission.
   std::optional<Preempted> preempted;  ///< The last time, if it was preempted.
 };
@@ -43,7 +44,6 @@ struct ClientRequest {
   std::uint64_t connection = 0;  ///< 0: the connection has closed, or the stream has no reader.
   LeaseId lease{};
   bool is_resumable = false;  ///< The messages go to ResumableStreams; `text` has no peer.
-  bool embeds = false;        ///< It makes an embedding, no text.
   bool is_cancelled = false;
   control::Responder respond;  ///< Used until the request is parsed.
   RequestLabels labels{};

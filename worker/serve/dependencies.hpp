@@ -14,7 +14,6 @@
 #include "worker/kv/eviction_listener.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/metrics/request_metrics.hpp"
-#include "worker/serve/parse_embedding.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/trace/tracing.hpp"
 

@@ -8,7 +8,6 @@
 
 #include "ipc/control/tokens/lease_token.hpp"
 #include "worker/schedule/request.hpp"
-#include "worker/serve/parse_embedding.hpp"
 #include "worker/serve/parse_sampling.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/serve/resumable_streams.hpp"

@@ -178,8 +178,8 @@ TEST_CASE("config: other unsupported metadata is refused by its key") {
 }
 
 TEST_CASE("config: the pooling of embeddings is the file's") {
-  CHECK(config_of(tiny_llama())->pooling == Pooling::None);
-  CHECK(config_of(tiny_llama().set("llama.pooling_type", 3u))->pooling == Pooling::Last);
+  CHECK(config_of(tiny_llama())->pooling_type == PoolingType::None);
+  CHECK(config_of(tiny_llama().set("llama.pooling_type", 3u))->pooling_type == PoolingType::Last);
   check_refused(
       {{tiny_llama().set("llama.pooling_type", 5u), Errc::UnsupportedModel, "llama.pooling_type"}});
 }

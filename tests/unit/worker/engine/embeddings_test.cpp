@@ -18,7 +18,7 @@ struct Embedded {
   }
   PromptRequest request(Pooling pooling, const std::string& id = "e") const {
     PromptRequest made = rig.request("t", lease, id, text, 0);
-    made.embedding = EmbeddingParams{.pooling = pooling};
+    made.embedding = EmbeddingRequest{.pooling = pooling};
     return made;
   }
   std::vector<float> end(const std::string& id = "e") {

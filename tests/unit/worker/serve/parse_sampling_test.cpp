@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "tests/support/tiny_tokenizer.hpp"
-#include "worker/serve/parse_embedding.hpp"
 
 namespace leasehold::testing {
 
@@ -103,33 +102,6 @@ TEST_CASE("constraint compiler: all grammars share one vocabulary, and no gramma
   REQUIRE(first->vocabulary == second->vocabulary);
   REQUIRE(first->vocabulary->end_tokens == std::vector<TokenId>{2});
   REQUIRE(compiler.compile({GrammarKind::Gbnf, "rot"}).error().code == Errc::BadRequest);
-}
-
-TEST_CASE("parse embedding: the request decides the pooling, else the file, else the last row") {
-  const auto pooling = [](const char* asked, Pooling file) {
-    return parse_embedding({.pooling = asked}, {.pooling = file, .width = 64}).value().pooling;
-  };
-  CHECK(pooling("", Pooling::None) == Pooling::Last);
-  CHECK(pooling("", Pooling::Mean) == Pooling::Mean);
-  CHECK(pooling("last", Pooling::Mean) == Pooling::Last);
-  CHECK(pooling("mean", Pooling::Cls) == Pooling::Mean);
-  for (const Pooling file : {Pooling::Cls, Pooling::Rank}) {
-    const auto refused = parse_embedding({}, {.pooling = file, .width = 64});
-    REQUIRE_FALSE(refused.has_value());
-    CHECK(refused.error().code == Errc::BadRequest);
-    CHECK(refused.error().detail.contains(name(file)));
-  }
-}
-
-TEST_CASE("parse embedding: fewer dimensions need a model that was trained for them") {
-  const auto parse = [](std::uint32_t dimensions, bool is_matryoshka) {
-    return parse_embedding({.dimensions = dimensions},
-                           {.width = 64, .is_matryoshka = is_matryoshka});
-  };
-  CHECK(parse(64, false).value().dimensions == 64);
-  CHECK(parse(8, true).value().dimensions == 8);
-  CHECK(parse(8, false).error().detail.contains("--matryoshka"));
-  CHECK(parse(65, true).error().detail.contains("64"));
 }
 
 }  // namespace leasehold::testing
