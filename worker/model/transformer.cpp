@@ -283,8 +283,8 @@ class Transformer::Pass {
     project({.norm = &norm, .matmuls = head});
   }
 
-  /// Stores the normed states of all rows, of which only those in `hidden_rows` are read. It
-  /// follows the output block, which overwrites `normed`.
+  /// Stores the normed states of all rows; only those in `hidden_rows` are read. Follows the output
+  /// block, which overwrites `normed`.
   void hidden_block() {
     if (input_.hidden_rows.empty()) return;
     const RmsNormArgs norm = norm_of(LaunchSite::OutputNorm, weights_.output_norm());
