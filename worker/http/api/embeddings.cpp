@@ -16,7 +16,7 @@ namespace leasehold::http {
 namespace {
 
 /// Fields of other servers that would change the vectors, with the values that do not.
-constexpr UnsupportedField kFields[] = {
+constexpr UnsupportedField kEmbeddingFields[] = {
     {"add_special_tokens", "[true]"},
     {"embd_normalize", "[2]"},
     {"embed_dtype", R"(["float32"])"},
@@ -27,16 +27,17 @@ constexpr UnsupportedField kFields[] = {
     {"stream", "[false]"},
 };
 
-class Reader {
+class EmbeddingsReader {
  public:
-  Reader(const OrderedJson& body, const ApiModel& model, const RequestDefaults& defaults)
+  EmbeddingsReader(const OrderedJson& body, const ApiModel& model, const RequestDefaults& defaults)
       : body_(body), model_(&model), defaults_(&defaults) {}
 
   Read<EmbeddingsRequest> read() {
     out_.created_unix_s = defaults_->created_unix_s;
     out_.submit.max_emitted_tokens = 0;
-    const std::array steps{&Reader::read_model, &Reader::check_fields, &Reader::read_ids,
-                           &Reader::read_form,  &Reader::read_inputs,  &Reader::check_size};
+    const std::array steps{&EmbeddingsReader::read_model,  &EmbeddingsReader::check_fields,
+                           &EmbeddingsReader::read_ids,    &EmbeddingsReader::read_form,
+                           &EmbeddingsReader::read_inputs, &EmbeddingsReader::check_size};
     for (const auto step : steps) TRY((this->*step)());
     return std::move(out_);
   }
@@ -50,7 +51,7 @@ class Reader {
 
   Read<void> check_fields() {
     TRY(check_unsupported(body_));
-    for (const UnsupportedField& unsupported : kFields) {
+    for (const UnsupportedField& unsupported : kEmbeddingFields) {
       const Field field = body_[unsupported.name];
       const auto neutral = OrderedJson::parse(unsupported.neutral);
       if (!field || std::ranges::find(neutral, field.json()) != neutral.end()) continue;
@@ -148,7 +149,7 @@ Read<EmbeddingsRequest> parse_embeddings_request(std::string_view text, const Ap
   if (!body) return std::unexpected(ApiError{body.error()});
   if (!body->is_object())
     return std::unexpected(ApiError{{Errc::BadRequest, "the body is not a JSON object; send one"}});
-  return Reader(*body, model, defaults).read();
+  return EmbeddingsReader(*body, model, defaults).read();
 }
 
 wire::RequestSubmit submission_of(const EmbeddingsRequest& request, std::size_t input) {

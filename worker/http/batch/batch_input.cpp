@@ -39,8 +39,8 @@ Api api_of(std::string_view endpoint) {
   return endpoint == "/v1/responses" ? Api::Responses : Api::Chat;
 }
 
-Read<LineRequest> parse_body(std::string_view endpoint, std::string_view body,
-                             const ApiModel& model, const RequestDefaults& defaults) {
+Read<LineRequest> parse_line_body(std::string_view endpoint, std::string_view body,
+                                  const ApiModel& model, const RequestDefaults& defaults) {
   if (endpoint == "/v1/embeddings") return TRY(parse_embeddings_request(body, model, defaults));
   ApiRequest request = TRY(parse_api_request(api_of(endpoint), body, model, defaults));
   if (request.stream) {
@@ -89,7 +89,7 @@ Read<LineRequest> read_request(int input, const LineSpan& span, std::string_view
   if (!line) return std::unexpected(ApiError{line.error()});
   auto request = catch_request_errors(
       [&]() -> Result<Read<LineRequest>> {
-        return parse_body(endpoint, line->body, model, defaults);
+        return parse_line_body(endpoint, line->body, model, defaults);
       },
       Errc::BadRequest);
   return request ? *std::move(request) : std::unexpected(ApiError{request.error()});
