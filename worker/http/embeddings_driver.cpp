@@ -153,6 +153,7 @@ RunningAnswer EmbeddingsDriver::as_running() {
           .tenant = caller_.tenant,
           .key = caller_.key_id,
           .x_request_id = stream_.labels().x_request_id,
+          .embeds = true,
           .began_at = shared_.deps.clock->now(),
           .choices = [this] { return running_inputs(); },
           .end =

@@ -31,9 +31,9 @@ Result<void> check_dimensions(std::uint32_t dimensions, const EmbeddingModel& mo
   }
   if (model.is_matryoshka) return {};
   return fail(Errc::BadRequest,
-              fmt::format("dimensions is {}, and the model's vectors are meaningful as a whole, "
-                          "with {}; leave it out, or start the worker of a model that was trained "
-                          "for fewer with --matryoshka",
+              fmt::format("dimensions is {}, and only the whole vector of {} is an embedding of "
+                          "this model; leave dimensions out, or start the worker of a model that "
+                          "was trained for fewer with --matryoshka",
                           dimensions, model.width));
 }
 

@@ -76,12 +76,15 @@ class EmbeddingsReader {
     const Field encoding = body_["encoding_format"];
     const std::string format = TRY(text_of(encoding, "float"));
     if (format != "float" && format != "base64")
-      return encoding.refuse("encoding_format is \"float\" or \"base64\"");
+      return encoding.refuse(fmt::format("encoding_format is {}; send \"float\" or \"base64\"",
+                                         shown(encoding.json())));
     out_.as_base64 = format == "base64";
     const Field pooling = body_["pooling"];
     wire::Embedding asked{.pooling = TRY(text_of(pooling, {}))};
     if (!asked.pooling.empty() && asked.pooling != "last" && asked.pooling != "mean")
-      return pooling.refuse("pooling is \"last\" or \"mean\"; leave it out for the model's own");
+      return pooling.refuse(fmt::format(
+          "pooling is {}; send \"last\" or \"mean\", or leave it out for the model's own",
+          shown(pooling.json())));
     asked.dimensions = TRY(count_of(body_["dimensions"], {.least = 1}, 0));
     out_.submit.embedding = asked;
     out_.submit.parse_special = TRY(flag_of(body_["parse_special"], false));
