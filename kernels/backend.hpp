@@ -77,6 +77,7 @@ class Backend {
   /// Zeroes scratch. Call between steps.
   virtual void clear_scratch(std::byte* at, std::size_t size_bytes) = 0;
   /// Returns a host-memory view of scratch, valid until the next call or step. Call between steps.
+  /// Precondition: `count` is at most n_vocab or max_width of BackendLimits.
   virtual std::span<const float> fetch(const float* at, std::size_t count) = 0;
 
   // ---- a step

@@ -84,6 +84,9 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--chat-template", options.chat_template_path,
                  "File with a Jinja template for chats, in place of the model's own")
       ->check(check_file_path);
+  app.add_flag("--matryoshka", options.is_matryoshka,
+               "Embeddings may ask for fewer dimensions; for models that were trained for it "
+               "(Matryoshka Representation Learning)");
   app.add_option(
          "--cache-dir", options.cache_dir,
          "Directory that keeps the SHA-256 of model files, so that an unchanged file is not "

@@ -225,7 +225,10 @@ void TenantSession::completed(wire::RequestCompleted completed) {
                                     ledger_.prompt_positions())}});
   }
   if (!error) {
-    return finish({.reason = completed.reason, .note = completed.detail, .text = completed.text});
+    return finish({.reason = completed.reason,
+                   .note = completed.detail,
+                   .text = completed.text,
+                   .embedding = completed.embedding});
   }
   const bool is_shared = error->scope == FailureScope::Shared;
   const LeaseId own = held().lease;

@@ -86,6 +86,7 @@ struct Ended {
   /// RequestCompleted::cached_tokens; 0 also if it is not known because the worker that read the
   /// prompt died.
   std::uint32_t cached_tokens = 0;
+  std::string embedding = {};  ///< As in RequestCompleted.
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, PromptLogprobsArrived, TokenArrived,

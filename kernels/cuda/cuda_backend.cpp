@@ -29,8 +29,8 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
   Launcher& launcher = cuda->launcher();
   Scratch scratch;
   scratch.memory = TRY(launcher.zeroed_buffer(aligned(limits.scratch_bytes)));
-  scratch.fetched =
-      TRY(PinnedBuffer::allocate(context, std::max(1u, limits.n_vocab) * sizeof(float)));
+  scratch.fetched = TRY(PinnedBuffer::allocate(
+      context, std::max({1u, limits.n_vocab, limits.max_width}) * sizeof(float)));
   CudaAttention attention = TRY(CudaAttention::create(*cuda));
   LargestLogits logits = TRY(LargestLogits::create(context, launcher, limits));
   CudaCopies copies = TRY(CudaCopies::create(context, *cuda->runner));
@@ -51,7 +51,7 @@ std::byte* CudaBackend::allocate_scratch(std::size_t size_bytes) {
 
 std::span<const float> CudaBackend::fetch(const float* at, std::size_t count) {
   expects(count * sizeof(float) <= scratch_.fetched.size_bytes(),
-          "fetch reads at most one row of logits");
+          "fetch reads at most a row of logits or of hidden states");
   auto* const to = reinterpret_cast<float*>(scratch_.fetched.data());
   Launcher& launcher = cuda_->launcher();
   launcher.enqueue_internal("fetching logits",

@@ -274,7 +274,30 @@ Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const Architect
   return n_vocab;
 }
 
+Result<PoolingType> read_pooling_type(const ArchitectureKeys& keys) {
+  constexpr std::string_view kKey = "pooling_type";
+  const auto type = TRY(keys.get_or<std::uint32_t>(kKey, 0));
+  if (type <= static_cast<std::uint32_t>(PoolingType::Rank)) return static_cast<PoolingType>(type);
+  return keys.unsupported("{} is {}; this build knows the types 0 to 4", keys.key(kKey), type);
+}
+
 }  // namespace
+
+std::string_view name(PoolingType type) {
+  switch (type) {
+    case PoolingType::None:
+      return "none";
+    case PoolingType::Mean:
+      return "mean";
+    case PoolingType::Cls:
+      return "cls";
+    case PoolingType::Last:
+      return "last";
+    case PoolingType::Rank:
+      return "rank";
+  }
+  return "unknown";
+}
 
 Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(check_is_model(file));
@@ -302,6 +325,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.activation = architecture->activation;
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
+  config.pooling_type = TRY(read_pooling_type(keys));
   return config;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
@@ -46,6 +47,17 @@ struct SoftcapConfig {
   bool operator==(const SoftcapConfig&) const = default;
 };
 
+/// How the final hidden states of a text become its embedding; the values of GGUF's pooling_type.
+enum class PoolingType : std::uint8_t {
+  None = 0,  ///< The file does not say.
+  Mean = 1,  ///< The mean over all positions.
+  Cls = 2,   ///< The first position.
+  Last = 3,  ///< The last position.
+  Rank = 4,  ///< A score, computed with further tensors.
+};
+/// "none", "mean", "cls", "last", "rank"
+std::string_view name(PoolingType type);
+
 /// Every count except n_ff and n_skipped_layers is at least 1. Products of two counts fit in 32
 /// bits.
 struct ModelConfig {
@@ -75,6 +87,7 @@ struct ModelConfig {
   float rms_epsilon;     ///< Of the norms of the residual.
   float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
+  PoolingType pooling_type = PoolingType::None;
 
   bool has_experts(std::uint32_t layer) const {
     return experts.n_experts > 0 && layer >= experts.n_dense_layers;

@@ -89,6 +89,28 @@ TEST_CASE("engine on a GPU: logits are the same with experts and with norms and 
   check_bits(model.path());
 }
 
+TEST_CASE("engine on a GPU: embeddings have the CPU's bits, alone and beside a decoding text") {
+  const Pooling pooling = GENERATE(Pooling::Last, Pooling::Mean);
+  const auto embed = [&](EngineRig& rig) {
+    const LeaseId lease = rig.grant("t", 2);
+    REQUIRE(rig.submit(rig.request("t", lease, "text", rig.encode(kWords[1]), 8)));
+    REQUIRE(rig.step());
+    PromptRequest request = rig.request("t", lease, "e", rig.encode(kWords[0]), 0);
+    request.embedding = EmbeddingRequest{.pooling = pooling};
+    REQUIRE(rig.submit(request));
+    rig.run();
+    return rig.completion("e").embedding;
+  };
+  EngineRig cpu({.arithmetic = Arithmetic::Int8});
+  const std::vector<float> expected = embed(cpu);
+  REQUIRE(expected.size() == cpu.config().n_embd);
+  for (const std::uint32_t budget : {3u, 256u}) {
+    EngineRig card(on_card({.arithmetic = Arithmetic::Int8, .limits = {.token_budget = budget}},
+                           {.rows = cuda::RowArithmetic::Floats, .segment_layers = 2}));
+    CHECK(embed(card) == expected);
+  }
+}
+
 TEST_CASE("engine on a GPU: a text rebound to a new lease continues with the same logits") {
   const auto graphs = GENERATE(GraphUse::None, GraphUse::Gated);
   const auto whole = [&] {

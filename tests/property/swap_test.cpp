@@ -115,6 +115,31 @@ bool is_zero(const std::vector<std::byte>& bytes) {
 
 }  // namespace
 
+TEST_CASE("swap: an embedding that was swapped out keeps what it has pooled") {
+  const auto embed = [](EngineRig& rig, LeaseId lease) {
+    std::vector<TokenId> text(46, rig.encode("Lily").back());  // three blocks
+    for (std::size_t i = 0; i < text.size(); i += 2) text[i] = rig.encode("cat").back();
+    PromptRequest request = rig.request("a", lease, "e", text, 0);
+    request.embedding = EmbeddingRequest{.pooling = Pooling::Mean};
+    REQUIRE(rig.submit(request));
+  };
+  EngineRig calm;
+  embed(calm, calm.grant("a"));
+  calm.run();
+  UnitClock clock;
+  TightRig rig(TightRig::blocks(4, 2), bundled_model_path(), &clock, kReference);
+  clock.drive(rig.clock(), UnitClock::RowTime());
+  const LeaseId lease = rig.grant("a");
+  rig.grow(lease, 1, wire::MemoryPool::Swap);
+  REQUIRE(rig.submit(rig.request("a", lease, "older", rig.encode("Once upon a time"), 40)));
+  for (int i = 0; i < 3; ++i) rig.step_without_growth();  // decodes, so that a step is measured
+  embed(rig, lease);
+  while (rig.engine().scheduler().has_work()) rig.step_without_growth();
+  REQUIRE(rig.outcome("e").preemptions.size() == 1);
+  CHECK(rig.outcome("e").preemptions[0].swapped_blocks > 0);
+  CHECK(rig.completion("e").embedding == calm.completion("e").embedding);
+}
+
 TEST_CASE("swap: random requests in a tiny pool with swap get the tokens that they get alone") {
   const std::uint64_t seed = test_seed(5);
   CAPTURE(seed);

@@ -333,8 +333,8 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
     add_branch(layer, x, is_dense ? feed_forward(layer, norm, "") : experts(layer, norm),
                "post_ffw_norm.weight");
   }
-  Vector logits =
-      times(config_.tied_embeddings ? table : matrix("output"), normed(x, matrix("output_norm")));
+  hidden_ = normed(x, matrix("output_norm"));
+  Vector logits = times(config_.tied_embeddings ? table : matrix("output"), hidden_);
   const double cap = config_.softcaps.logits;
   for (double& logit : logits) {
     logit /= logit_scale_;

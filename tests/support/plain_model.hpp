@@ -26,6 +26,9 @@ class PlainModel {
   /// Returns the logits after one more token.
   Vector next(std::int32_t token);
 
+  /// The hidden state of the last token, after the output norm.
+  const Vector& hidden() const { return hidden_; }
+
   /// Restarts at the first position.
   void forget();
 
@@ -71,6 +74,7 @@ class PlainModel {
   bool is_gpt_oss_ = false;
   std::string ffn_norm_ = "ffn_norm.weight";  // the name of the norm before the feed-forward
   std::uint32_t full_every_ = 1;              // layers with this distance have no window
+  Vector hidden_;
   std::map<std::string, Matrix> tensors_;
   std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
   std::vector<std::vector<Vector>> values_;  // likewise

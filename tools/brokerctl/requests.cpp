@@ -259,14 +259,16 @@ cli::Table requests_table(const std::vector<wire::RequestView>& requests) {
   const auto count = [](std::uint32_t tokens) {
     return tokens == 0 ? std::string("-") : std::to_string(tokens);
   };
+  const auto state = [](const wire::RequestView& view) {
+    return std::string(name(view.state)) + (view.embeds ? ", embedding" : "") +
+           (view.detached ? ", detached" : "");
+  };
   for (const wire::RequestView& view : requests) {
     table.rows.push_back(
-        {printable(view.id), view.worker,
-         std::string(name(view.state)) + (view.detached ? ", detached" : ""),
-         count(view.prompt_tokens), std::to_string(view.emitted_tokens),
-         count(view.max_emitted_tokens), cli::nanoseconds_text(view.age_ms * 1'000'000),
-         view.lease ? to_string(*view.lease) : "-", view.key ? view.key->value : "-",
-         cli::or_dash(printable(view.answer.value_or(""))),
+        {printable(view.id), view.worker, state(view), count(view.prompt_tokens),
+         std::to_string(view.emitted_tokens), count(view.max_emitted_tokens),
+         cli::nanoseconds_text(view.age_ms * 1'000'000), view.lease ? to_string(*view.lease) : "-",
+         view.key ? view.key->value : "-", cli::or_dash(printable(view.answer.value_or(""))),
          cli::or_dash(printable(view.x_request_id.value_or("")))});
   }
   return table;

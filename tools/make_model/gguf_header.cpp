@@ -171,10 +171,11 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   add_rope(metadata, request);
   if (shape.experts > 0) add_experts(metadata, request);
   if (shape.window > 0) metadata.add(key("attention.sliding_window"), shape.window);
+  if (request.embeds) metadata.add(key("pooling_type"), std::uint32_t{3});
   metadata.add(key("vocab_size"), shape.vocab);
 }
 
-void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
+void add_vocabulary(Metadata& metadata, std::uint32_t vocab, bool adds_eos) {
   metadata.add("tokenizer.ggml.model", std::string_view("llama"));
   metadata.add_list("tokenizer.ggml.tokens", GgufType::String, vocab,
                     [](ByteSink& sink, auto token) { sink.string(token_text(token)); });
@@ -186,11 +187,11 @@ void add_vocabulary(Metadata& metadata, std::uint32_t vocab) {
   metadata.add("tokenizer.ggml.eos_token_id", kEosToken);
   metadata.add("tokenizer.ggml.unknown_token_id", kUnknownToken);
   metadata.add("tokenizer.ggml.add_bos_token", true);
-  metadata.add("tokenizer.ggml.add_eos_token", false);
+  metadata.add("tokenizer.ggml.add_eos_token", adds_eos);
   metadata.add("tokenizer.ggml.add_space_prefix", true);
 }
 
-void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
+void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab, bool adds_eos) {
   metadata.add("tokenizer.ggml.model", std::string_view("gpt2"));
   metadata.add("tokenizer.ggml.pre", std::string_view("qwen2"));
   metadata.add_list("tokenizer.ggml.tokens", GgufType::String, vocab,
@@ -205,6 +206,7 @@ void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab) {
       [](ByteSink& sink, auto index) { sink.string(byte_level_merge(kFirstWord + index)); });
   metadata.add("tokenizer.ggml.eos_token_id", kByteLevelEnd);
   metadata.add("tokenizer.ggml.add_bos_token", false);
+  if (adds_eos) metadata.add("tokenizer.ggml.add_eos_token", true);
 }
 
 /// Dimensions, fastest first: columns, then rows, then matrices. A single vector has only the
@@ -236,9 +238,9 @@ std::vector<std::byte> gguf_header(const ModelRequest& request,
     add_general(metadata, request);
     add_shape(metadata, request);
     if (request.vocabulary == Vocabulary::ByteLevel)
-      add_byte_level_vocabulary(metadata, request.shape.vocab);
+      add_byte_level_vocabulary(metadata, request.shape.vocab, request.embeds);
     else
-      add_vocabulary(metadata, request.shape.vocab);
+      add_vocabulary(metadata, request.shape.vocab, request.embeds);
   }
   if (part.n_parts > 1) add_part(metadata, part);
 

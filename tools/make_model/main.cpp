@@ -36,6 +36,7 @@ struct Options {
   std::optional<std::uint32_t> dense_layers, rope_dim;
   bool tied = false;
   bool has_optional = false;
+  bool embeds = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -60,6 +61,9 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--optional", options.has_optional,
                "Also write tensors that the architecture may lack, such as biases");
+  app.add_flag("--embedding", options.embeds,
+               "Write an embedding model: pooling of the last position, and an end token after "
+               "each text");
   const std::string group = "Sizes (required for custom; otherwise they change the shape)";
   app.add_option("--layers", options.layers, "Number of layers")->group(group);
   app.add_option("--embd", options.embd, "Embedding width")->group(group);
@@ -115,6 +119,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.parts = options.parts;
   request.has_optional = options.has_optional;
   request.vocabulary = TRY(vocabulary_from(options.vocabulary));
+  request.embeds = options.embeds;
   return request;
 }
 

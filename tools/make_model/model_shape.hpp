@@ -61,6 +61,7 @@ struct ModelRequest {
   std::uint32_t parts = 1;  ///< Number of files.
   Vocabulary vocabulary = Vocabulary::SentencePiece;
   bool has_optional = false;  ///< Also tensors that the architecture may lack.
+  bool embeds = false;        ///< Pools the last position, and ends each text with the end token.
 
   /// Precondition: the architecture exists.
   const Architecture& row() const { return *find_architecture(architecture); }

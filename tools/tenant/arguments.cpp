@@ -20,6 +20,8 @@ struct CommandLine {
   CLI::App app{"Run one prompt under a lease and stream the answer", "leasehold-tenant"};
   std::string socket, tenant, worker, model, request_id, output = "text", prompt, system;
   std::string rebind_mode = "auto";
+  std::string embed;
+  std::uint32_t dimensions = 0;
   std::string schema_file, grammar_file;
   std::vector<std::string> biases;
   bool json = false, lenient = false, chat = false;
@@ -169,6 +171,22 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
   return {};
 }
 
+/// Options of an embedding, which replaces the text.
+void add_embedding(CommandLine& line, CLI::Option* resumable) {
+  auto* embed =
+      line.app
+          .add_option("--embed", line.embed,
+                      "Print the embedding of the prompt instead of a text: of its last position, "
+                      "the mean of all, or as the model's file says (auto)")
+          ->check(CLI::IsMember({"auto", "last", "mean"}))
+          ->excludes(line.max_tokens_option)
+          ->excludes(line.logprobs_option)
+          ->excludes(resumable);
+  add_number_option(line.app, "--dimensions", line.dimensions,
+                    "With --embed: leading elements to keep; default: all", 1u, 1u << 20)
+      ->needs(embed);
+}
+
 void add_request(CommandLine& line) {
   wire::RequestSubmit& request = line.config.request;
   line.prompt_option =
@@ -200,11 +218,14 @@ void add_request(CommandLine& line) {
   add_sampling(line);
   auto* id = line.app.add_option("--request-id", line.request_id, "Request id; default: a new one")
                  ->check(check_name);
-  line.app
-      .add_flag("--resumable", request.resumable,
-                "The worker keeps the text for a minute without this process; another one with the "
-                "same --request-id and request continues it")
-      ->needs(id);
+  auto* resumable =
+      line.app
+          .add_flag(
+              "--resumable", request.resumable,
+              "The worker keeps the text for a minute without this process; another one with the "
+              "same --request-id and request continues it")
+          ->needs(id);
+  add_embedding(line, resumable);
   line.app.add_option("-o,--output", line.output, "Format: text, or json with one object per line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -229,6 +250,12 @@ Result<Arguments> to_arguments(const CommandLine& line) {
   }
   if (line.logprobs_option->count() > 0 && arguments.output != Output::Json) {
     return fail(Errc::BadRequest, "--logprobs needs JSON, which shows them; add -o json");
+  }
+  if (!line.embed.empty()) {
+    config.request.embedding = wire::Embedding{.pooling = line.embed == "auto" ? "" : line.embed,
+                                               .dimensions = line.dimensions};
+    config.request.max_emitted_tokens = 0;
+    config.request.may_shorten = false;
   }
   TRY(complete_sampling(line, config.request.sampling));
   if (!line.worker.empty()) config.worker = TRY(TenantId::parse(line.worker)).value;

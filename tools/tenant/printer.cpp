@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "common/cli/print_error.hpp"
+#include "ipc/control/messages/embedding_text.hpp"
 
 namespace leasehold::tenant {
 namespace {
@@ -108,6 +109,7 @@ Json event_json(const Ended& event) {
               {"cached_tokens", event.cached_tokens}};
     if (!event.note.empty()) json["note"] = event.note;
     if (!event.text.empty()) json["text"] = event.text;
+    if (const auto embedding = wire::embedding_of(event.embedding)) json["embedding"] = *embedding;
     return json;
   }
   return {{"event", "failed"},
@@ -163,6 +165,8 @@ struct AsText {
   }
   void operator()(const Ended& event) const {
     write(event.text);
+    if (const auto embedding = wire::embedding_of(event.embedding))
+      out.stream << Json(*embedding).dump() << std::endl;
     if (event.delivered_tokens > 0) out.stream << std::endl;
     if (event.error) notes << format_error(kProgram, *event.error) << std::endl;
     if (event.error && event.error->scope == FailureScope::Engine) {

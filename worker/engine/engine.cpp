@@ -247,11 +247,12 @@ void Engine::commit(const StepPlan& plan, SequenceMask live, StepReport& report)
 }
 
 void Engine::commit_part(const PlannedRows& part, std::uint32_t index) {
-  auto& [prompt, tokens, error] = runner_.drawn(index);
+  auto& [prompt, tokens, error, pooled] = runner_.drawn(index);
   if (error) {
     return scheduler_.end_sequence(*part.sequence,
                                    {.reason = CompletionReason::EngineError, .error = error});
   }
+  if (pooled) part.sequence->request.embedding->pooled = *std::move(pooled);
   for (DrawnToken& drawn : tokens) {
     if (!drawn.is_text) continue;
     part.sequence->rules->accept(drawn.sampled.token);

@@ -75,11 +75,23 @@ void StepBatch::add_rows(const PlannedRows& part, std::uint32_t index) {
   const std::uint32_t reported = std::max(sequence.request.reported_positions, 1u);
   for (std::uint32_t position = reported; position < sequence.reported_after(known); ++position)
     logit_rows_.push_back(static_cast<std::uint32_t>(first_row + position - 1 - first));
+  add_pooled_rows(part, static_cast<std::uint32_t>(first_row));
   logit_index_.push_back(std::nullopt);
-  if (!part.wants_token) return;
+  if (!part.wants_token || sequence.request.embedding) return;
   logit_index_.back() = static_cast<std::uint32_t>(logit_rows_.size());
   for (std::size_t row = rows_.size() - 1 - part.n_proposed; row < rows_.size(); ++row)
     logit_rows_.push_back(static_cast<std::uint32_t>(row));
+}
+
+void StepBatch::add_pooled_rows(const PlannedRows& part, std::uint32_t first_row) {
+  const Sequence& sequence = *part.sequence;
+  const auto [begin, end] = sequence.positions_to_pool(part.n_rows);
+  const std::uint32_t committed = sequence.blocks.committed();
+  const RowRange rows = begin == end
+                            ? RowRange{first_row, first_row}
+                            : RowRange{first_row + begin - committed, first_row + end - committed};
+  pooled_rows_.push_back(rows);
+  for (std::uint32_t row = rows.begin; row < rows.end; ++row) hidden_rows_.push_back(row);
 }
 
 ForwardInput StepBatch::input() const {
@@ -88,7 +100,8 @@ ForwardInput StepBatch::input() const {
           .rows = rows_,
           .tokens = tokens_,
           .block_tables = block_tables_,
-          .logit_rows = logit_rows_};
+          .logit_rows = logit_rows_,
+          .hidden_rows = hidden_rows_};
 }
 
 }  // namespace leasehold

@@ -9,6 +9,7 @@
 #include "ipc/table/table_reader.hpp"
 #include "worker/kv/lease_memory.hpp"
 #include "worker/kv/sequence_record.hpp"
+#include "worker/model/row_range.hpp"
 #include "worker/model/transformer.hpp"
 #include "worker/schedule/scheduler.hpp"
 
@@ -46,6 +47,8 @@ class StepBatch {
   /// The first row of logits for the prompt positions that sequence `index` reports; the others
   /// follow (Sequence::reported_after). Position 0 has none.
   std::uint32_t prompt_logit_index(std::uint32_t index) const { return prompt_logit_index_[index]; }
+  /// The rows of the step whose hidden states sequence `index` pools, as [begin, end).
+  RowRange pooled_rows(std::uint32_t index) const { return pooled_rows_[index]; }
   /// The first row of logits of sequence `index`; the rows of its proposals follow. Nothing when
   /// the sequence draws no token.
   std::optional<std::uint32_t> logit_index(std::uint32_t index) const {
@@ -54,6 +57,7 @@ class StepBatch {
 
  private:
   void add_rows(const PlannedRows& part, std::uint32_t index);
+  void add_pooled_rows(const PlannedRows& part, std::uint32_t first_row);
 
   GateSet gates_;
   std::vector<RowRef> rows_;
@@ -62,6 +66,8 @@ class StepBatch {
   std::vector<RecordMemory> records_;
   mutable std::vector<BlockTableView> block_tables_;
   std::vector<std::uint32_t> logit_rows_;
+  std::vector<std::uint32_t> hidden_rows_;
+  std::vector<RowRange> pooled_rows_;
   std::vector<std::uint32_t> prompt_logit_index_;
   std::vector<std::optional<std::uint32_t>> logit_index_;
 };

@@ -12,6 +12,7 @@ void TokenDrawer::draw_all(const StepPlan& plan, const StepBatch& batch, Sequenc
   logit_rows_.clear();
   for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
     if ((live >> i & 1) == 0 || !read_prompt(plan.parts[i], i, batch)) continue;
+    if (plan.parts[i].sequence->request.embedding) pool_rows(plan.parts[i], i, batch);
     if (batch.logit_index(i)) draw_tokens(plan.parts[i], i, batch);
   }
 }
@@ -45,6 +46,43 @@ bool TokenDrawer::read_prompt(const PlannedRows& part, std::uint32_t index,
     if (!is_read) return false;
   }
   return true;
+}
+
+/// Adds the states of the step's rows to a copy of those of the sequence, because the commit may
+/// discard the step. Each unit adds at most a block of rows. The last row ends the request.
+void TokenDrawer::pool_rows(const PlannedRows& part, std::uint32_t index, const StepBatch& batch) {
+  const std::uint32_t most = std::min(KvLayout::kBlockTokens, deps_.transformer->most_hidden());
+  PooledStates states = part.sequence->request.embedding->pooled;
+  const RowRange all = batch.pooled_rows(index);
+  for (std::uint32_t begin = all.begin; begin < all.end; begin += most) {
+    bool is_pooled = false;
+    const auto pool_if_live = [&](const LaunchPermit& permit) {
+      if (!permit.is_live(index)) return;
+      const RowRange rows{begin, std::min(begin + most, all.end)};
+      const auto pooled = catch_request_errors([&] { return pool(rows, states); });
+      if (!pooled) drawn_[index].error = pooled.error();
+      is_pooled = pooled.has_value();
+    };
+    deps_.gate->run(batch.gates(), {LaunchSite::Sampling, 0, Touches::WeightsAndScratch},
+                    pool_if_live);
+    if (!is_pooled) return;
+  }
+  drawn_[index].pooled = std::move(states);
+  if (part.wants_token)
+    drawn_[index].tokens.push_back(
+        {.sampled = {}, .is_text = false, .ends = CompletionReason::MaxTokensReached});
+}
+
+/// Errors: NumericFault.
+Result<void> TokenDrawer::pool(RowRange rows, PooledStates& states) const {
+  const std::uint32_t n_rows = rows.end - rows.begin;
+  const std::span<const float> values = deps_.transformer->hidden(rows.begin, n_rows);
+  const std::size_t width = values.size() / n_rows;
+  for (std::uint32_t row = 0; row < n_rows; ++row) states.add(values.subspan(row * width, width));
+  if (states.is_finite()) return {};
+  return fail(Errc::NumericFault,
+              "a hidden state of the prompt is not finite; send the request again, and check the "
+              "model file if it happens again");
 }
 
 /// Draws row by row, until a drawn token differs from the proposal that the next row was computed

@@ -1,5 +1,5 @@
-/// Draws a step's tokens from its logits, computes the log probabilities of prompt tokens, and
-/// holds both until the commit.
+/// Draws a step's tokens from its logits, computes the log probabilities of prompt tokens, pools
+/// hidden states, and holds the results until the commit.
 ///
 /// Each row is a unit of the engine's thread. Where a sequence has proposals, rows are drawn one
 /// after the other as long as the drawn token is the proposed one. A failure, including a failed
@@ -36,6 +36,7 @@ class TokenDrawer {
     std::vector<DrawnToken> tokens;
     std::optional<Error> error;  ///< Set when a row of the prompt or the first row that draws
                                  ///< failed; then there is no token.
+    std::optional<PooledStates> pooled;  ///< Of an embedding, with the rows of this step.
   };
 
   explicit TokenDrawer(const Dependencies& dependencies) : deps_(dependencies) {}
@@ -57,6 +58,8 @@ class TokenDrawer {
 
  private:
   bool read_prompt(const PlannedRows& part, std::uint32_t index, const StepBatch& batch);
+  void pool_rows(const PlannedRows& part, std::uint32_t index, const StepBatch& batch);
+  Result<void> pool(RowRange rows, PooledStates& states) const;
   void draw_tokens(PlannedRows part, std::uint32_t index, const StepBatch& batch);
   Result<bool> draw_row(const PlannedRows& part, std::vector<DrawnToken>& drawn,
                         std::uint32_t logit_row);

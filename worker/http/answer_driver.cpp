@@ -15,6 +15,7 @@
 #include "worker/http/async_value.hpp"
 #include "worker/http/choice_progress.hpp"
 #include "worker/http/generations.hpp"
+#include "worker/http/session_config.hpp"
 #include "worker/text/grammar/compile.hpp"
 
 namespace leasehold::http {
@@ -61,7 +62,6 @@ class AnswerDriver {
   void end_if_stopped();
   Error unknown_event(std::uint32_t last) const;
   std::optional<Error> error_of(const client::Ended& ended) const;
-  client::SessionConfig config_of(wire::RequestSubmit submit) const;
   bool goes_on() const { return !output_.is_answered() && !stream_.is_gone() && !shared_.closing; }
 
   Shared& shared_;
@@ -76,22 +76,6 @@ class AnswerDriver {
   std::optional<Error> stopped_by_;     // set by RunningAnswers::end
   bool ends_at_once_ = false;           // does not wait for the worker's end of its choices
 };
-
-client::SessionConfig AnswerDriver::config_of(wire::RequestSubmit submit) const {
-  client::SessionConfig config;
-  config.broker_path = shared_.deps.broker_socket;
-  config.tenant = caller_.tenant;
-  config.worker = shared_.deps.worker;
-  config.api_key = caller_.key;
-  config.rebind = true;
-  config.retry.rebind_timeout = Duration::max();  // the client ends the wait by leaving
-  config.scavenger = caller_.is_batch;
-  config.lease = shared_.leases->share(caller_.lease_owner(), submit.request_id);
-  submit.x_request_id = stream_.labels().x_request_id;
-  if (stream_.labels().trace) submit.traceparent = stream_.labels().trace->text();
-  config.request = std::move(submit);
-  return config;
-}
 
 Error AnswerDriver::unknown_event(std::uint32_t last) const {
   return {Errc::BadRequest,
@@ -109,7 +93,8 @@ awaitable<void> AnswerDriver::run() {
   }
   std::vector<client::SessionConfig> configs;
   for (std::uint32_t i = 0; i < choices_of(request_); ++i) {
-    configs.push_back(config_of(submission_of(request_, i)));
+    configs.push_back(
+        session_config(shared_, caller_, stream_.labels(), submission_of(request_, i)));
     request_ids_.push_back(wire::id_in_worker(caller_.tenant, configs.back().request.request_id));
     texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
     co_await take_emitted(i, configs.back().request);

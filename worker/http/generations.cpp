@@ -10,24 +10,36 @@ namespace leasehold::http {
 
 namespace asio = boost::asio;
 
-/// The observer holds `self`, which holds the session. `take` breaks this cycle when the session
-/// ends.
 std::shared_ptr<Generations> Generations::start(asio::io_context& io, client::Timers& timers,
                                                 std::vector<client::SessionConfig> configs,
                                                 std::function<void()> on_leave) {
-  std::shared_ptr<Generations> self(new Generations(io));
+  std::shared_ptr<Generations> self(new Generations(io, timers));
   self->on_leave_ = std::move(on_leave);
   self->are_resumable_ = std::ranges::all_of(
       configs, [](const client::SessionConfig& config) { return config.request.resumable; });
-  for (std::size_t i = 0; i < configs.size(); ++i) {
-    self->sessions_.push_back(client::TenantSession::create(
-        io, timers, std::move(configs[i]),
-        [self, i](client::SessionEvent event) { self->take(i, std::move(event)); }));
-  }
+  for (client::SessionConfig& config : configs) self->create(std::move(config));
   // A session that cannot connect ends within this call.
   for (std::size_t i = 0; i < self->sessions_.size(); ++i)
     if (const auto session = self->sessions_[i]) session->start();
   return self;
+}
+
+/// The observer holds this object, which holds the session. `take` breaks this cycle when the
+/// session ends.
+void Generations::create(client::SessionConfig config) {
+  const std::size_t index = sessions_.size();
+  sessions_.push_back(
+      client::TenantSession::create(*io_, *timers_, std::move(config),
+                                    [self = shared_from_this(), index](client::SessionEvent event) {
+                                      self->take(index, std::move(event));
+                                    }));
+}
+
+void Generations::add(client::SessionConfig config) {
+  are_resumable_ = are_resumable_ && config.request.resumable;
+  create(std::move(config));
+  const auto session = sessions_.back();
+  session->start();
 }
 
 void Generations::take(std::size_t index, client::SessionEvent event) {

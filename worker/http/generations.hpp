@@ -37,6 +37,9 @@ class Generations : public std::enable_shared_from_this<Generations> {
                                             std::vector<client::SessionConfig> configs,
                                             std::function<void()> on_leave = nullptr);
 
+  /// Starts one more request, with the next index.
+  void add(client::SessionConfig config);
+
   /// The next queued event. The last event of each request is `Ended`.
   std::optional<Event> next();
   bool has_waiting() const { return !events_.empty(); }
@@ -53,11 +56,14 @@ class Generations : public std::enable_shared_from_this<Generations> {
   void leave();
 
  private:
-  explicit Generations(boost::asio::io_context& io) : io_(&io), changed_(io) {}
+  Generations(boost::asio::io_context& io, client::Timers& timers)
+      : io_(&io), timers_(&timers), changed_(io) {}
+  void create(client::SessionConfig config);
   void end_unread();
   void take(std::size_t index, client::SessionEvent event);
 
   boost::asio::io_context* io_;
+  client::Timers* timers_;
   boost::asio::steady_timer changed_;  // cancelled to end `changed`
   std::deque<Event> events_;
   std::vector<std::shared_ptr<client::TenantSession>> sessions_;  // null once ended

@@ -20,6 +20,7 @@
 #include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_routes.hpp"
 #include "worker/http/batch/file_routes.hpp"
+#include "worker/http/embeddings_driver.hpp"
 #include "worker/http/request_routes.hpp"
 
 namespace leasehold::http {
@@ -53,11 +54,17 @@ awaitable<void> serve_model(Shared& shared, const Caller&, RouteInput input, Htt
                                                : error_answer(unknown_model(model, input.id)));
 }
 
+/// Parses one kind of body.
+template <class Request>
+using ParseBody = std::function<Read<Request>(std::string_view body, const ApiModel& model,
+                                              const RequestDefaults& defaults)>;
+
 /// An exception refuses the body. If it left a thread of the pool, it would end the worker.
-Read<ApiRequest> parse_confined(Api api, const std::string& body, const ApiModel& model,
-                                const RequestDefaults& defaults) {
+template <class Request>
+Read<Request> parse_confined(const ParseBody<Request>& parse_body, const std::string& body,
+                             const ApiModel& model, const RequestDefaults& defaults) {
   auto parsed = catch_request_errors(
-      [&]() -> Result<Read<ApiRequest>> { return parse_api_request(api, body, model, defaults); },
+      [&]() -> Result<Read<Request>> { return parse_body(body, model, defaults); },
       Errc::BadRequest);
   return parsed ? *std::move(parsed) : std::unexpected(ApiError{parsed.error()});
 }
@@ -69,15 +76,18 @@ Answer answer_confined(const std::function<Answer()>& work) {
 }
 
 /// Parses long bodies on the pool, not on the thread that sends all streams.
-void parse(Shared& shared, const TenantId& tenant, Api api, RouteInput input,
-           std::function<void(Read<ApiRequest>)> give) {
+template <class Request>
+void parse(Shared& shared, const TenantId& tenant, ParseBody<Request> parse_body, RouteInput input,
+           std::function<void(Read<Request>)> give) {
   const bool is_short = input.body.size() <= control::kShortLineBytes;
   const RequestDefaults defaults{
       .request_id = input.gateway.request_id,
       .created_unix_s = input.gateway.created_unix_s.value_or(std::time(nullptr)),
       .may_continue = input.gateway.beat.has_value()};
-  auto work = [api, body = std::move(input.body), defaults, model = &shared.deps.model,
-               give = std::move(give)] { give(parse_confined(api, body, *model, defaults)); };
+  auto work = [parse_body = std::move(parse_body), body = std::move(input.body), defaults,
+               model = &shared.deps.model, give = std::move(give)] {
+    give(parse_confined(parse_body, body, *model, defaults));
+  };
   is_short ? work() : shared.run_on_pool(tenant, std::move(work));
 }
 
@@ -97,7 +107,11 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
     input.gateway.created_unix_s = created;
   const GatewayFields gateway = input.gateway;
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
-  parse(shared, caller.tenant, api, std::move(input), parsed.giver());
+  const ParseBody<ApiRequest> parse_body = [](std::string_view body, const ApiModel& model,
+                                              const RequestDefaults& defaults) {
+    return parse_api_request(api, body, model, defaults);
+  };
+  parse<ApiRequest>(shared, caller.tenant, parse_body, std::move(input), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
@@ -112,6 +126,17 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
                             shared.body_rate_limiter.reserve(caller.tenant, copies * size_bytes,
                                                              shared.deps.clock->now()));
   }
+  co_await answer_request(shared, caller, **std::move(request), stream);
+}
+
+awaitable<void> serve_embeddings(Shared& shared, const Caller& caller, RouteInput input,
+                                 HttpStream& stream) {
+  AsyncValue<Read<EmbeddingsRequest>> parsed(*shared.deps.io);
+  parse<EmbeddingsRequest>(shared, caller.tenant, parse_embeddings_request, std::move(input),
+                           parsed.giver());
+  auto request = co_await parsed.take();
+  if (!request) co_return;  // the server is stopping
+  if (!*request) co_return co_await stream.send(error_answer(request->error()));
   co_await answer_request(shared, caller, **std::move(request), stream);
 }
 
@@ -176,6 +201,7 @@ constexpr Route kRoutes[] = {
     generation("/v1/chat/completions", serve_generation<Api::Chat>, true),
     generation("/v1/responses", serve_generation<Api::Responses>, true),
     generation("/v1/messages", serve_generation<Api::Messages>, false),
+    {.path = "/v1/embeddings", .method = "POST", .serve = serve_embeddings, .has_identity = true},
     {"/v1/responses/ID/cancel", "POST", serve_response_cancel},
     {"/v1/requests", "GET", serve_requests},
     {"/v1/requests/ID/cancel", "POST", serve_request_cancel},

@@ -22,6 +22,7 @@ std::vector<wire::RequestView> RunningAnswers::views(TimePoint now) const {
                        .prompt_tokens = choice.prompt_tokens,
                        .emitted_tokens = choice.emitted_tokens,
                        .age_ms = (now - answer.began_at) / std::chrono::milliseconds(1),
+                       .embeds = answer.embeds,
                        .key = answer.key,
                        .answer = answer.id,
                        .x_request_id = answer.x_request_id});

@@ -31,6 +31,7 @@ struct RunningAnswer {
   TenantId tenant;
   ApiKeyId key;
   std::string x_request_id;
+  bool embeds = false;  ///< Its choices are embeddings.
   TimePoint began_at;
   std::function<std::vector<RunningChoice>()> choices;  ///< Those that have not ended.
   /// Ends the answer with this error, at once or when it lacks a lease.

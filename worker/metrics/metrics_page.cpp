@@ -48,9 +48,12 @@ void add_requests(Exposition& page, const RequestMetrics& requests) {
   page.gauge(kLines, number(lines.completed.value()), {{"state", "completed"}});
   page.gauge(kLines, number(lines.failed.value()), {{"state", "failed"}});
   constexpr metrics::Name kTokens{"leasehold_tokens_total",
-                                  "Tokens: prompts whose first token was sent, and generated ones"};
+                                  "Tokens: prompts whose first token or embedding was sent, and "
+                                  "generated ones"};
   page.counter(kTokens, number(requests.prompt_tokens()), {{"kind", "prompt"}});
   page.counter(kTokens, number(requests.generated_tokens()), {{"kind", "generated"}});
+  page.counter({"leasehold_embeddings_total", "Embeddings that were computed"},
+               number(requests.embeddings()));
   page.counter({"leasehold_preemptions_total", "Running requests that gave their blocks to others"},
                number(requests.preemptions()));
   page.counter({"leasehold_rebinds_total", "Requests that continued under another lease"},

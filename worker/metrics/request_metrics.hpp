@@ -41,6 +41,11 @@ class RequestMetrics {
     completed_.at(static_cast<std::size_t>(reason)).add();
     latency_.observe(now - timing.submitted_at);
   }
+  /// Counts the embedding and its prompt.
+  void embedded(const RequestTiming& timing) {
+    embeddings_.add();
+    prompt_tokens_.add(timing.prompt_tokens);
+  }
   /// The request did not run.
   void refused(Errc code) { refused_.at(static_cast<std::size_t>(code)).add(); }
   /// Counts the requests whose API key the broker did not accept.
@@ -59,6 +64,7 @@ class RequestMetrics {
   void error_written(Duration since_word_stored) { clock_error_.observe(since_word_stored); }
 
   std::uint64_t prompt_tokens() const { return prompt_tokens_.value(); }
+  std::uint64_t embeddings() const { return embeddings_.value(); }
   std::uint64_t generated_tokens() const { return generated_tokens_.value(); }
   std::uint64_t preemptions() const { return preemptions_.value(); }
   std::uint64_t rebinds() const { return rebinds_.value(); }
@@ -76,6 +82,7 @@ class RequestMetrics {
 
  private:
   metrics::Counter prompt_tokens_;
+  metrics::Counter embeddings_;
   metrics::Counter generated_tokens_;
   metrics::Counter refused_keys_;
   metrics::BatchLines batch_lines_;

@@ -1,6 +1,7 @@
 #include "worker/model/transformer.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/expects.hpp"
 #include "worker/model/row_range.hpp"
@@ -20,7 +21,9 @@ class Transformer::Pass {
         weights_(weights),
         input_(input),
         context_{.gates = input.gates, .rows = input.rows},
-        live_(input.gates->all()) {}
+        live_(input.gates->all()) {
+    std::ranges::merge(input.logit_rows, input.hidden_rows, std::back_inserter(read_rows_));
+  }
 
   LaunchStatus run() {
     embed();
@@ -31,12 +34,13 @@ class Transformer::Pass {
       const LayerWeights& layer = weights_.layers()[i];
       append_block(layer);
       if (i + 1 == n_layers && model_.backend_->accepts_row_ranges())
-        finish_rows_with_logits(layer);
+        finish_rows_read(layer);
       else
         finish_layer(layer, {0, n_rows});
     }
     use_rows({0, n_rows});
     output_block();
+    hidden_block();
     return {live_};
   }
 
@@ -47,9 +51,10 @@ class Transformer::Pass {
     if (live_ != 0) live_ &= one(*model_.backend_).live;
   }
 
-  /// In the last layer, once keys and values are appended, only rows with logits are needed.
-  void finish_rows_with_logits(const LayerWeights& layer) {
-    for (std::span<const std::uint32_t> left = input_.logit_rows; !left.empty() && live_ != 0;)
+  /// In the last layer, once keys and values are appended, only rows with logits and rows whose
+  /// hidden states are read are needed.
+  void finish_rows_read(const LayerWeights& layer) {
+    for (std::span<const std::uint32_t> left = read_rows_; !left.empty() && live_ != 0;)
       finish_layer(layer, take_range(left, model_.most_between_));
   }
 
@@ -320,6 +325,14 @@ class Transformer::Pass {
     project({.norm = &norm, .matmuls = head, .softcap = model_.config_.softcaps.logits});
   }
 
+  /// Stores the normed states of all rows; only those in `hidden_rows` are read. Follows the output
+  /// block, which overwrites `normed`.
+  void hidden_block() {
+    if (input_.hidden_rows.empty()) return;
+    const RmsNormArgs norm = norm_of(LaunchSite::OutputNorm, weights_.output_norm());
+    launch([&](Backend& b) { return b.rms_norm(context_, norm); });
+  }
+
   StepBuffers& s() { return model_.scratch_; }
   /// The first row of the residual that the operators of context_ change.
   float* x() { return s().x + first_row_ * model_.config_.n_embd; }
@@ -328,7 +341,8 @@ class Transformer::Pass {
   const Weights& weights_;
   const ForwardInput& input_;
   LaunchContext context_;
-  std::size_t first_row_ = 0;  // index of context_.rows in input_.rows
+  std::vector<std::uint32_t> read_rows_;  // ascending
+  std::size_t first_row_ = 0;             // index of context_.rows in input_.rows
   SequenceMask live_;
 };
 

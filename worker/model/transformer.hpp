@@ -8,6 +8,7 @@
 /// Lifetime: the backend outlives the transformer. Threads: one forward at a time.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,6 +29,8 @@ struct ForwardInput {
   std::span<const std::int32_t> tokens;          ///< [n_rows], each in [0, n_vocab)
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
+  /// Rows whose hidden states are read, ascending; none of them has logits.
+  std::span<const std::uint32_t> hidden_rows = {};
 };
 
 class Transformer {
@@ -50,6 +53,14 @@ class Transformer {
 
   /// Logits of the i-th row in `logit_rows`, valid until the next call or step.
   std::span<const float> logits(std::uint32_t i) const;  // [n_vocab]
+  /// The most rows that one call of `hidden` may return.
+  std::uint32_t most_hidden() const {
+    return std::max(1u, std::max(config_.n_vocab, config_.n_embd) / config_.n_embd);
+  }
+  /// The states of `count` rows of the step from `first_row` on, after the output norm and without
+  /// the scale of the logits. All of them are in `hidden_rows`. Valid until the next call or step.
+  std::span<const float> hidden(std::uint32_t first_row,
+                                std::uint32_t count) const;  // [count, n_embd]
   /// The largest logits of that row, if the backend computed them.
   std::optional<TopLogits> top_logits(std::uint32_t i) const { return backend_->top_logits(i); }
 

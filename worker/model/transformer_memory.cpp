@@ -43,6 +43,11 @@ std::span<const float> Transformer::logits(std::uint32_t i) const {
   return backend_->fetch(scratch_.logits + std::size_t{i} * config_.n_vocab, config_.n_vocab);
 }
 
+std::span<const float> Transformer::hidden(std::uint32_t first_row, std::uint32_t count) const {
+  return backend_->fetch(scratch_.normed + std::size_t{first_row} * config_.n_embd,
+                         std::size_t{count} * config_.n_embd);
+}
+
 void Transformer::scrub() {
   const Limits used = std::exchange(used_, {0, 0});
   scratch_.each(config_, used, [&](auto* pointer, std::size_t elements) {

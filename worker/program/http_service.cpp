@@ -80,7 +80,8 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 .text_identity = to_string(identity),
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
-                .begins_inside_reasoning = reasoning_check(model.prompt_encoder())},
+                .begins_inside_reasoning = reasoning_check(model.prompt_encoder()),
+                .embedding_width = model.config.n_embd},
       .load = deps.load,
       .tokenizer = &model.tokenizer,
       .encode_chat =

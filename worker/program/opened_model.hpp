@@ -67,6 +67,12 @@ struct OpenedModel {
             .context_bound = context_bound};
   }
 
+  EmbeddingModel embedding_model(const WorkerOptions& options) const {
+    return {.pooling = std::string(name(config.pooling_type)),
+            .width = config.n_embd,
+            .is_matryoshka = options.is_matryoshka};
+  }
+
   /// Identifies everything that determines the bytes of the KV cache and of sequence records, for
   /// texts of this identity. Nothing for GPU memory, which is not adopted.
   std::optional<std::string> kv_identity(const TextIdentity& identity,

@@ -63,6 +63,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                                             [this] { line_turns_.do_next(); });
                                         },
                                     .prompt = prompt,
+                                    .embeddings = deps.embeddings,
                                     .broker = &deps.broker->link(),
                                     .table = &attachment.table,
                                     .clock = deps.clock,

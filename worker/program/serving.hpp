@@ -30,6 +30,7 @@ class Serving {
     BrokerSession* broker = nullptr;
     Compute* compute = nullptr;
     const OpenedModel* model = nullptr;
+    EmbeddingModel embeddings{};
     const Clock* clock = nullptr;
     KvEvictionListener* eviction_listener = nullptr;  ///< May be null.
     RequestMetrics* metrics = nullptr;                ///< May be null.

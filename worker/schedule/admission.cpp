@@ -166,10 +166,11 @@ Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& 
   const OwnedText text{&tenancy.tenant, sequence.tokens};
   tenancy.prefixes.match_again(tenancy.head.match, text, deps_.limits.tokens_per_block);
   std::vector<PrefixId> chain = tenancy.head.match.chain;
-  if (sequence.request.reports_prompt()) leave_rows_to_report(chain, sequence.request);
+  const std::optional<std::uint32_t> first_row = sequence.request.first_row_needed();
+  if (first_row) leave_rows_from(*first_row, chain);
   const bool is_swapped = is_moved_out(sequence.blocks.state());
   const bool is_new = !is_swapped && !tenancy.is_shared;
-  const bool may_borrow = is_new && !sequence.request.reports_prompt();
+  const bool may_borrow = is_new && !first_row;
   const PublishedMatch published =
       may_borrow ? deps_.publications.match(tenancy, sequence) : PublishedMatch{};
   const bool borrows = published.chain.size() > chain.size();
@@ -208,11 +209,10 @@ Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& 
   return Attempt::Admitted;
 }
 
-/// Shortens the chain, so that the row before the next position to report is computed.
-void Admission::leave_rows_to_report(std::vector<PrefixId>& chain,
-                                     const PromptRequest& request) const {
-  const std::size_t rows = std::max(request.reported_positions, 1u) - 1;
-  const std::size_t blocks = std::min(chain.size(), rows / deps_.limits.tokens_per_block);
+/// Shortens the chain, so that this row and the later ones are computed.
+void Admission::leave_rows_from(std::uint32_t first_row, std::vector<PrefixId>& chain) const {
+  const std::size_t blocks =
+      std::min<std::size_t>(chain.size(), first_row / deps_.limits.tokens_per_block);
   chain.erase(chain.begin() + static_cast<std::ptrdiff_t>(blocks), chain.end());
 }
 

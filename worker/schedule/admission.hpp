@@ -73,7 +73,7 @@ class Admission {
   Sequence& head_of(Tenancy& tenancy) const;
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   void note_cached(Sequence& sequence);
-  void leave_rows_to_report(std::vector<PrefixId>& chain, const PromptRequest& request) const;
+  void leave_rows_from(std::uint32_t first_row, std::vector<PrefixId>& chain) const;
   Attempt reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
                                             std::span<const PrefixId> chain);

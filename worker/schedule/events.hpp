@@ -66,6 +66,7 @@ struct Completed {
   std::optional<RevocationInfo> revocation;         ///< With Revoked and LeaseFenced.
   std::optional<Error> error;                       ///< With EngineError and RequestCancelled.
   std::optional<std::uint32_t> cached_tokens = {};  ///< PromptRequest::cached; none: not admitted.
+  std::vector<float> embedding = {};  ///< With PromptRequest::embedding, if the prompt was read.
 };
 
 /// The end of a request that was queued and never admitted.

@@ -12,6 +12,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "worker/schedule/embedding.hpp"
 #include "worker/schedule/tenants/rate_owner.hpp"
 #include "worker/text/grammar/grammar_vocabulary.hpp"
 #include "worker/text/sampling/params.hpp"
@@ -32,6 +33,9 @@ struct PromptRequest {
   /// Number of alternatives to report with the log probability of each prompt token, at most
   /// SamplingParams::kMaxTopLogprobs. Empty: report none of the prompt.
   std::optional<std::uint32_t> prompt_logprobs;
+  /// Set: the request ends with the embedding of its prompt (Completed::embedding). It emits no
+  /// token, so `max_emitted_tokens` is 0.
+  std::optional<EmbeddingRequest> embedding;
   /// Leading prompt positions that were reported, under this lease or earlier ones.
   std::uint32_t reported_positions = 0;
   std::optional<TimePoint> deadline;
@@ -51,6 +55,13 @@ struct PromptRequest {
 
   /// True while prompt positions are left to report.
   bool reports_prompt() const { return prompt_logprobs && reported_positions < prompt.size(); }
+  /// The first position whose row must be computed even if its keys and values are cached, because
+  /// its logits or its hidden state are read. Nothing: only the last row must.
+  std::optional<std::uint32_t> first_row_needed() const {
+    if (reports_prompt()) return std::max(reported_positions, 1u) - 1;
+    if (embedding && embedding->pooling == Pooling::Mean) return embedding->pooled.count();
+    return std::nullopt;
+  }
   /// For a waiting request: true if it ran before and was preempted.
   bool was_admitted() const { return block_limit > 0; }
 };

@@ -22,6 +22,13 @@ PromptLogprobs report(Sequence& sequence, std::vector<PromptToken> prompt) {
   return {request.engine_request_id, from, std::move(prompt)};
 }
 
+Completed end_of(const Sequence& sequence, CompletionReason reason) {
+  Completed how{.reason = reason};
+  if (const auto& asked = sequence.request.embedding)
+    how.embedding = asked->pooled.embedding(asked->dimensions);
+  return how;
+}
+
 }  // namespace
 
 // ------------------------------------------------------------------------------------- the tick
@@ -142,8 +149,8 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   tenancy.served_tokens += rows_kept;
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
   if (drawn.empty()) return;
-  if (drawn.back().ends) return end_sequence(sequence, {.reason = *drawn.back().ends});
-  if (const auto full = fit().capacity_end(sequence)) end_sequence(sequence, {.reason = *full});
+  const auto ends = drawn.back().ends ? drawn.back().ends : fit().capacity_end(sequence);
+  if (ends) end_sequence(sequence, end_of(sequence, *ends));
 }
 
 void Scheduler::note_duration(Duration step) {

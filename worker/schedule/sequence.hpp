@@ -18,6 +18,13 @@ namespace leasehold {
 
 class TokenRules;
 
+/// The positions [begin, end) of a text.
+struct PositionRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  std::uint32_t size() const { return end - begin; }
+};
+
 /// Limit on the log probabilities of a prompt that are on their way to the client, in values (about
 /// 80 KiB of output). A prompt that is read slowly is therefore computed slowly.
 inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
@@ -71,6 +78,14 @@ struct Sequence {
     if (!request.reports_prompt()) return request.reported_positions;
     const auto prompt = static_cast<std::uint32_t>(request.prompt.size());
     return std::max(request.reported_positions, std::min(prompt, blocks.committed() + n_rows + 1));
+  }
+  /// The positions among the next `n_rows` rows whose hidden states the embedding still needs.
+  PositionRange positions_to_pool(std::uint32_t n_rows) const {
+    if (!request.embedding) return {};
+    const std::uint32_t end = blocks.committed() + n_rows;
+    const auto last = static_cast<std::uint32_t>(tokens.size()) - 1;
+    const std::uint32_t next = request.first_row_needed().value_or(last);
+    return {std::min(std::max(next, blocks.committed()), end), end};
   }
   /// The work of the next `n_rows` rows.
   std::uint64_t work_of(std::uint32_t n_rows) const {

@@ -28,6 +28,7 @@ namespace leasehold {
 struct RequestProgress {
   std::uint32_t emitted_tokens = 0;    ///< Includes those under earlier leases.
   std::uint32_t shortened_to = 0;      ///< The engine's lower limit of tokens; 0: none.
+  bool embeds = false;                 ///< It makes an embedding, no text.
   bool is_generating = false;          ///< It has generated since its last admission.
   std::optional<Preempted> preempted;  ///< The last time, if it was preempted.
 };

@@ -153,6 +153,16 @@ Completed Deliveries::end_of(const ClientRequest& request, const Completed& obse
           .cached_tokens = observed.cached_tokens};
 }
 
+/// A vector may be as large as a hundred tokens, so a client that reads none gets an error instead.
+void Deliveries::withhold_unread(const ClientRequest& request, Completed& completed) {
+  auto excess = unread_->excess(tenant_of(completed.engine_request_id),
+                                request.text->unread_output_bytes());
+  if (!excess) return;
+  completed.reason = CompletionReason::EngineError;
+  completed.error = *std::move(excess);
+  completed.embedding.clear();
+}
+
 void Deliveries::deliver_one(const Admitted& admitted) {
   ClientRequest* request = requests_->find_parsed(admitted.engine_request_id);
   if (request != nullptr && request->labels.trace) request->labels.trace->admitted(admitted.at);
@@ -162,6 +172,7 @@ void Deliveries::deliver_one(const Completed& observed) {
   ClientRequest* request = requests_->find_parsed(observed.engine_request_id);
   if (request == nullptr) return;
   Completed completed = end_of(*request, observed);
+  if (!completed.embedding.empty()) withhold_unread(*request, completed);
   report_usage(*request, request->unread_end ? observed : completed);
   // After a rebind the count would include tokens that the request itself has generated.
   completed.cached_tokens = request->emitted_before == 0 ? observed.cached_tokens : std::nullopt;
@@ -212,6 +223,7 @@ void Deliveries::count_end(const ClientRequest& request, const Completed& comple
   if (deps_.metrics == nullptr) return;
   const TimePoint now = deps_.clock->now();
   deps_.metrics->completed(request.timing, completed.reason, now);
+  if (!completed.embedding.empty()) deps_.metrics->embedded(request.timing);
   if (!completed.revocation || completed.revocation->is_local) return;
   if (const auto since_word_stored =
           deps_.table->since_word_stored(completed.revocation->lease, now))

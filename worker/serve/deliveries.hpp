@@ -53,6 +53,7 @@ class Deliveries {
                   std::uint32_t emitted_tokens,
                   const std::function<wire::RequestCompleted(TextStream&)>& send);
   static Completed end_of(const ClientRequest& request, const Completed& observed);
+  void withhold_unread(const ClientRequest& request, Completed& completed);
   void report_usage(const ClientRequest& request, const Completed& completed);
   void count_end(const ClientRequest& request, const Completed& completed);
   std::optional<std::size_t> unread_bytes(const RequestId& engine_request_id) const;

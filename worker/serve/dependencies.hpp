@@ -27,6 +27,7 @@ struct ServeDependencies {
   /// Runs `work`, which parses a tenant's long line; empty: parsed on the thread of `io`.
   std::function<void(const TenantId&, std::move_only_function<void()> work)> parse_long = {};
   PromptEncoder prompt;
+  EmbeddingModel embeddings{};
   BrokerLink* broker = nullptr;
   const TableReader* table = nullptr;
   const Clock* clock = nullptr;

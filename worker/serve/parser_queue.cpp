@@ -20,7 +20,7 @@ ParserQueue::ParserQueue(const ServeDependencies& dependencies, OnParsed on_pars
     : io_(dependencies.io),
       thread_(dependencies.parser),
       on_parsed_(std::move(on_parsed)),
-      parser_(dependencies.prompt),
+      parser_(dependencies.prompt, dependencies.embeddings),
       waiting_bytes_(kMaxWaitingBytes) {}
 
 Result<void> ParserQueue::check_capacity(const TenantId& tenant) const {

@@ -173,11 +173,19 @@ Result<std::vector<TokenId>> PromptEncoder::encode(const wire::RequestSubmit& re
   if (request.messages) {
     return tokenizer->encode(TRY(render_messages(request, now_unix_s)));
   }
+  return encode_text(request);
+}
+
+Result<std::vector<TokenId>> PromptEncoder::encode_text(const wire::RequestSubmit& request) const {
   if (request.prompt->empty())
     return fail(Errc::BadRequest, "the prompt is empty; send text, tokens or messages");
   TRY(check_length(*request.prompt));
-  return tokenizer->encode(*request.prompt,
-                           request.parse_special ? SpecialTokens::AsTokens : SpecialTokens::AsText);
+  auto tokens = TRY(tokenizer->encode(
+      *request.prompt, request.parse_special ? SpecialTokens::AsTokens : SpecialTokens::AsText));
+  const std::optional<TokenId> end = tokenizer->added_eos();
+  const bool lacks_end = request.embedding && end && (tokens.empty() || tokens.back() != *end);
+  if (lacks_end) tokens.push_back(*end);
+  return tokens;
 }
 
 Result<std::vector<TokenId>> PromptEncoder::encode_published(const std::string& text) const {

@@ -28,8 +28,9 @@ struct PromptEncoder {
   /// encoded as three characters, always in messages, and in a plain prompt unless the request sets
   /// `parse_special`; from the template it is the control token. `now_unix_s` is used when the
   /// request has no time of its own. With `continue_final_message` the prompt ends with the content
-  /// of the last message. Errors: BadRequest, also for an unknown role, or when the last message to
-  /// continue has no content or the template does not print it; PromptTooLong; those of
+  /// of the last message. The text of an embedding gets the end token that the tokenizer adds,
+  /// unless it ends with it. Errors: BadRequest, also for an unknown role, or when the last message
+  /// to continue has no content or the template does not print it; PromptTooLong; those of
   /// Tokenizer::encode and of ChatTemplate.
   Result<std::vector<TokenId>> encode(const wire::RequestSubmit& request,
                                       std::int64_t now_unix_s) const;
@@ -39,6 +40,7 @@ struct PromptEncoder {
   Result<std::vector<TokenId>> encode_published(const std::string& text) const;
 
  private:
+  Result<std::vector<TokenId>> encode_text(const wire::RequestSubmit& request) const;
   Result<MarkedText> render_messages(const wire::RequestSubmit& request,
                                      std::int64_t now_unix_s) const;
   Result<void> check_length(const std::string& text) const;

@@ -36,6 +36,7 @@ wire::RequestView view_of(const RequestId& id, const ClientRequest& request, boo
           .max_emitted_tokens = request.progress.shortened_to > 0 ? request.progress.shortened_to
                                                                   : request.max_emitted_tokens,
           .age_ms = ms_between(request.timing.submitted_at, now),
+          .embeds = request.progress.embeds,
           .detached = request.is_parsed() && request.is_resumable && request.connection == 0,
           .x_request_id = request.labels.x_request_id.empty()
                               ? std::nullopt

@@ -70,6 +70,7 @@ Result<PromptRequest> RequestParser::parse_prompt(const IncomingRequest& incomin
                         .prompt_logprobs = submit.prompt_logprobs,
                         .reported_positions = submit.received_prompt_positions,
                         .priority = submit.priority};
+  if (submit.embedding) request.embedding = TRY(parse_embedding(*submit.embedding, embeddings_));
   if (submit.deadline_ms)
     request.deadline = incoming.submitted_at + std::chrono::milliseconds(*submit.deadline_ms);
   TRY(check_token_ids(request.emitted, prompt_.tokenizer->n_vocab()));

@@ -42,19 +42,20 @@ struct IncomingRequest {
 
 class RequestParser {
  public:
-  explicit RequestParser(const PromptEncoder& prompt)
-      : prompt_(prompt), constraints_(*prompt.tokenizer) {}
+  RequestParser(const PromptEncoder& prompt, const EmbeddingModel& embeddings)
+      : prompt_(prompt), embeddings_(embeddings), constraints_(*prompt.tokenizer) {}
 
   /// Sets the parser's members of `incoming`; only `body` if it joins a stream.
-  /// Errors: those of parse_sampling, PromptEncoder and ConstraintCompiler; BadRequest for emitted
-  /// tokens outside the vocabulary; PromptTooLong; RequestIdConflict for another body than that of
-  /// the submission that it repeats.
+  /// Errors: those of parse_sampling, parse_embedding, PromptEncoder and ConstraintCompiler;
+  /// BadRequest for emitted tokens outside the vocabulary; PromptTooLong; RequestIdConflict for
+  /// another body than that of the submission that it repeats.
   Result<void> parse(IncomingRequest& incoming);
 
  private:
   Result<PromptRequest> parse_prompt(const IncomingRequest& incoming);
 
   PromptEncoder prompt_;
+  EmbeddingModel embeddings_;
   ConstraintCompiler constraints_;
 };
 

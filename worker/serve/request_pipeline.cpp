@@ -58,16 +58,18 @@ void RequestPipeline::submit(const TenantConnection& connection, const Json& bod
     auto trace = begin_trace(*incoming, caller);
     const bool is_resumable = incoming->submit.resumable;
     if (!is_resumable) resumable_->forget(engine_request_id);  // the id now belongs to another text
-    requests_->add(engine_request_id, {.connection = connection.id,
-                                       .lease = incoming->claim.lease,
-                                       .is_resumable = is_resumable,
-                                       .respond = std::move(respond),
-                                       .labels = {.x_request_id = incoming->submit.x_request_id,
-                                                  .trace_id = trace    ? trace->trace_id()
-                                                              : caller ? caller->trace_id
-                                                                       : std::string(),
-                                                  .trace = std::move(trace)},
-                                       .timing = {.submitted_at = incoming->submitted_at}});
+    requests_->add(engine_request_id,
+                   {.connection = connection.id,
+                    .lease = incoming->claim.lease,
+                    .is_resumable = is_resumable,
+                    .respond = std::move(respond),
+                    .labels = {.x_request_id = incoming->submit.x_request_id,
+                               .trace_id = trace    ? trace->trace_id()
+                                           : caller ? caller->trace_id
+                                                    : std::string(),
+                               .trace = std::move(trace)},
+                    .timing = {.submitted_at = incoming->submitted_at},
+                    .progress = {.embeds = incoming->submit.embedding.has_value()}});
   }
   on_accepted_(connection.id, incoming->claim.lease);
   parser_queue_.add(*std::move(incoming));

@@ -1,5 +1,6 @@
 #include "worker/serve/text_stream.hpp"
 
+#include "ipc/control/messages/embedding_text.hpp"
 #include "ipc/control/messages/token_line.hpp"
 
 namespace leasehold {
@@ -78,6 +79,7 @@ wire::RequestCompleted TextStream::send_completed(const Completed& completed, st
                                  .emitted_tokens = completed.emitted_tokens,
                                  .detail = std::move(detail),
                                  .cached_tokens = completed.cached_tokens};
+  if (!completed.embedding.empty()) message.embedding = wire::embedding_text(completed.embedding);
   if (!completed.revocation) message.text = text_.finish();
   if (completed.revocation) {
     message.lease = completed.revocation->lease;

@@ -15,7 +15,7 @@ std::string_view name(RequestState state) {
 }
 
 std::string_view without_answer_prefix(std::string_view id) {
-  for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "resp_", "msg_"})
+  for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "embd-", "resp_", "msg_"})
     if (id.starts_with(prefix)) return id.substr(prefix.size());
   return id;
 }
@@ -37,6 +37,7 @@ void describe(Is<RequestView> auto& m, auto& fields) {
   fields.field("emitted_tokens", m.emitted_tokens);
   fields.field("max_emitted_tokens", m.max_emitted_tokens);
   fields.field("age_ms", m.age_ms);
+  fields.with_default("embeds", m.embeds, false);
   fields.with_default("detached", m.detached, false);
   fields.field("key", m.key);
   fields.field("answer", m.answer, TextRule::Sentence);

@@ -69,6 +69,7 @@ struct RequestView : Message<RequestView> {
   std::uint32_t emitted_tokens = 0;      ///< Includes those under earlier leases.
   std::uint32_t max_emitted_tokens = 0;  ///< 0: not known yet.
   std::int64_t age_ms = 0;               ///< Since its newest submission.
+  bool embeds = false;                   ///< It makes an embedding, no text. May be missing.
   bool detached = false;              ///< A resumable request that no client reads. May be missing.
   std::optional<ApiKeyId> key;        ///< Of a request over HTTP.
   std::optional<std::string> answer;  ///< Id of the HTTP answer that the request belongs to.

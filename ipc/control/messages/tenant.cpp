@@ -1,6 +1,8 @@
 // Tenant ↔ worker: requests, tokens, completion.
 #include "ipc/control/messages/tenant.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -152,6 +154,13 @@ void describe(Is<ChatMessage> auto& m, auto& fields) {
 constexpr Between<std::int32_t> kPriority{-RequestSubmit::kMaxPriority,
                                           RequestSubmit::kMaxPriority};
 
+constexpr std::string_view kPoolings[] = {"", "last", "mean"};
+
+void describe(Is<Embedding> auto& m, auto& fields) {
+  fields.with_default("pooling", m.pooling, std::string(), Choice{kPoolings});
+  fields.with_default("dimensions", m.dimensions, 0u);
+}
+
 void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("token", m.token, TextRule::NonEmpty);
   fields.field("request_id", m.request_id);
@@ -170,6 +179,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.field("max_emitted_tokens", m.max_emitted_tokens, Between<std::uint32_t>{0, 1u << 20});
   fields.field("prompt_logprobs", m.prompt_logprobs, Between<std::uint32_t>{0, 20});
   fields.with_default("received_prompt_positions", m.received_prompt_positions, 0u);
+  fields.field("embedding", m.embedding);
   fields.field("ignore_eos", m.ignore_eos);
   fields.field("deadline_ms", m.deadline_ms, kUpToOneDay_ms);
   fields.with_default("priority", m.priority, 0, kPriority);
@@ -185,7 +195,20 @@ bool is_x_request_id(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
 }
 
+static Result<void> validate_embedding(const RequestSubmit& m) {
+  const auto refuse = [](std::string_view field, std::string_view expected) {
+    return fail(Errc::BadRequest,
+                fmt::format("field '{}': expected {} beside embedding", field, expected));
+  };
+  if (m.max_emitted_tokens > 0) return refuse("max_emitted_tokens", "0");
+  if (!m.emitted.empty()) return refuse("emitted", "no tokens");
+  if (m.prompt_logprobs) return refuse("prompt_logprobs", "none");
+  if (m.resumable) return refuse("resumable", "false");
+  return {};
+}
+
 static Result<void> validate(const RequestSubmit& m) {
+  if (m.embedding) TRY(validate_embedding(m));
   if (m.continue_final_message && m.add_generation_prompt)
     return fail(Errc::BadRequest,
                 "field 'add_generation_prompt': expected false beside continue_final_message");
@@ -246,6 +269,7 @@ void describe(Is<RequestCompleted> auto& m, auto& fields) {
   fields.with_default("text", m.text, std::string());
   fields.with_default("retry_after_ms", m.retry_after_ms, std::int64_t{0}, kUpToOneDay_ms);
   fields.field("cached_tokens", m.cached_tokens);
+  fields.with_default("embedding", m.embedding, std::string());
 }
 
 void describe(Is<RequestCancel> auto& m, auto& fields) {

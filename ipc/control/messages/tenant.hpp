@@ -90,6 +90,17 @@ struct ChatMessage {
   std::string reasoning_content;       ///< The model's reasoning before its answer.
 };
 
+/// Asks for the embedding of a prompt instead of a text: its final hidden states, pooled to one
+/// vector of Euclidean length 1.
+struct Embedding {
+  /// "last" or "mean"; empty or missing: as the model's file says, else "last".
+  std::string pooling;
+  /// Leading elements of the vector to keep; 0 or missing: all. Fewer than all only if the worker
+  /// was started with --matryoshka.
+  std::uint32_t dimensions = 0;
+  bool operator==(const Embedding&) const = default;
+};
+
 /// `request.submit`: exactly one of `prompt` (text), `prompt_tokens`, and `messages`, which the
 /// model's chat template turns into a prompt. Reply: RequestSubmitted; then notifications
 /// `prompt.logprobs` (PromptLogprobs), `token.emitted` (TokenEmitted), `request.preempted`
@@ -134,6 +145,10 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::optional<std::uint32_t> prompt_logprobs;
   /// For a rebind: leading prompt positions whose PromptLogprobs arrived. May be missing.
   std::uint32_t received_prompt_positions = 0;
+  /// No token is emitted, and RequestCompleted has the vector. `max_emitted_tokens` is 0. Not
+  /// together with `emitted`, `prompt_logprobs` or `resumable`. If the tokenizer adds an end token
+  /// to texts, a `prompt` ends with it. May be missing.
+  std::optional<Embedding> embedding;
   bool ignore_eos = false;
   std::optional<std::int64_t> deadline_ms;  ///< Counted from the arrival of the request.
   /// -kMaxPriority … kMaxPriority. Of a tenant's requests on one worker, those of higher priority
@@ -234,6 +249,9 @@ struct RequestCompleted : Message<RequestCompleted> {
   /// was never admitted or had `emitted` tokens: of the submissions of one request, the first that
   /// has the number counts.
   std::optional<std::uint32_t> cached_tokens;
+  /// The vector of a request with RequestSubmit::embedding that was not interrupted: its floats in
+  /// little-endian order, as base64 (RFC 4648, with padding). Otherwise empty or missing.
+  std::string embedding;
 };
 
 /// `request.resume`: continues the stream of a resumable request on this connection, which may be

@@ -1,5 +1,5 @@
-// Log probabilities of prompts over HTTP with real processes, as lm-eval and vLLM's users ask for
-// them.
+// What is read of prompts over HTTP with real processes: log probabilities, as lm-eval and vLLM's
+// users ask for them, and embeddings.
 #include <catch2/catch.hpp>
 
 #include "tests/process/http/http_client.hpp"
@@ -89,6 +89,32 @@ TEST_CASE("http: a prompt that is revoked while it is scored has every logprob o
     CHECK(eventually([&] { return http.system().brokerctl({"revoke", "--tenant", "ann"}) == 0; }));
   }
   CHECK(client.reply().json()["choices"][0]["logprobs"] == expected["logprobs"]);
+}
+
+TEST_CASE("http: embeddings that are revoked while they are computed have the same bits") {
+  Scoring http({"--slow-motion-us", "60", "--token-budget", "16", "--max-batch-size", "8"});
+  std::string text;
+  for (int i = 0; i < 15; ++i) text += "Once upon a time there was a dog. ";
+  const Json body{{"model", http.served},
+                  {"input", {text, text + "It ran."}},
+                  {"pooling", GENERATE("last", "mean")},
+                  {"rid", "e"}};
+  const Json expected = http.send(post("/v1/embeddings", http.key, body)).json()["data"];
+  REQUIRE(expected.size() == 2);
+  // Without the cached prompts of the first answer.
+  CHECK(eventually([&] { return http.system().pool_is_fully_free(); }));
+  HttpClient client(http.path());
+  client.write(post("/v1/embeddings", http.key, body));
+  for (int revoked = 0; revoked < 3; ++revoked)
+    CHECK(eventually([&] { return http.system().brokerctl({"revoke", "--tenant", "ann"}) == 0; }));
+  const HttpReply reply = client.reply();
+  CHECK(reply.status == 200);
+  CHECK(reply.json()["data"] == expected);
+
+  client = HttpClient(http.path());
+  client.write(post("/v1/embeddings", http.key, body));
+  CHECK(eventually([&] { return http.system().brokerctl({"requests", "cancel", "embd-e"}) == 0; }));
+  CHECK(client.reply().status == 499);
 }
 
 }  // namespace leasehold::testing

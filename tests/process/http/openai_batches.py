@@ -97,11 +97,21 @@ def bad_lines():
         (4, "invalid_line"),
         (5, "model_not_found"),
     ], batch
-    refused(openai.BadRequestError, create, same, endpoint="/v1/embeddings")
+    refused(openai.BadRequestError, create, same, endpoint="/v1/images")
     refused(openai.BadRequestError, create, same, completion_window="1h")
     refused(openai.NotFoundError, create, same, input_file_id="file-unknown")
     refused(openai.NotFoundError, other.batches.retrieve, batch.id)
     refused(openai.ConflictError, client.batches.cancel, batch.id)
+
+
+def embeddings():
+    body = {"model": MODEL, "input": ["Once", "The dog"]}
+    line = line_of(1, url="/v1/embeddings", body=body)
+    batch = wait_for(create(line, endpoint="/v1/embeddings"), "completed")
+    [result] = [json.loads(text) for text in client.files.content(batch.output_file_id).iter_lines()]
+    vectors = [each["embedding"] for each in result["response"]["body"]["data"]]
+    alone = client.embeddings.create(**body, encoding_format="float")
+    assert vectors == [each.embedding for each in alone.data]
 
 
 def begin():
@@ -154,6 +164,7 @@ def failed(batch_id):
 if sys.argv[4] == "begin":
     files()
     bad_lines()
+    embeddings()
     begin()
 elif sys.argv[4] == "end":
     end(sys.argv[5])

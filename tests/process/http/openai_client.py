@@ -47,6 +47,31 @@ def choices_and_logprobs():
     assert all(len(token.top_logprobs) == 2 and token.logprob <= 0 for token in tokens)
 
 
+def embeddings():
+    texts = ["Once upon a time", "The dog", "The dog ran"]
+    made = client.embeddings.create(model=MODEL, input=texts)  # asks for base64
+    assert [each.index for each in made.data] == [0, 1, 2] and made.object == "list"
+    vectors = [each.embedding for each in made.data]
+    assert all(abs(sum(x * x for x in vector) - 1) < 1e-5 for vector in vectors)
+    assert made.usage.prompt_tokens == made.usage.total_tokens > len(texts)
+    numbers = client.embeddings.create(model=MODEL, input=texts[1], encoding_format="float")
+    assert numbers.data[0].embedding == vectors[1], "a vector depends on its request"
+    mean = client.embeddings.create(model=MODEL, input=texts[1:], extra_body={"pooling": "mean"})
+    assert mean.data[0].embedding != vectors[1] and len(mean.data) == 2
+    many = client.embeddings.create(model=MODEL, input=[f"text {i}" for i in range(100)])
+    assert len({tuple(each.embedding) for each in many.data}) == 100
+    for fields, param in (
+        ({"input": ["a", "word " * 5000]}, "input/1"),
+        ({"input": "a", "dimensions": 3}, "dimensions"),
+        ({"input": []}, "input"),
+    ):
+        try:
+            client.embeddings.create(model=MODEL, **fields)
+            raise AssertionError(f"{param} is wrong")
+        except openai.BadRequestError as error:
+            assert error.param == param, error
+
+
 def schema():
     said = client.chat.completions.create(
         **ASKED,
@@ -90,6 +115,6 @@ def cancellation():
     stream.close()
 
 
-for check in (chat_and_stream, choices_and_logprobs, schema, names, errors, cancellation):
+for check in (chat_and_stream, choices_and_logprobs, embeddings, schema, names, errors, cancellation):
     check()
     print("ok", check.__name__)

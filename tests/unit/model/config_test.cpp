@@ -181,6 +181,13 @@ TEST_CASE("config: other unsupported metadata is refused by its key") {
       {{tiny_llama().set("llama.attention.causal", false), Errc::UnsupportedModel, "causal"}});
 }
 
+TEST_CASE("config: the pooling of embeddings is the file's") {
+  CHECK(config_of(tiny_llama())->pooling_type == PoolingType::None);
+  CHECK(config_of(tiny_llama().set("llama.pooling_type", 3u))->pooling_type == PoolingType::Last);
+  check_refused(
+      {{tiny_llama().set("llama.pooling_type", 5u), Errc::UnsupportedModel, "llama.pooling_type"}});
+}
+
 TEST_CASE("config: a sliding window limits the context") {
   const auto with_window = [](std::uint32_t width) {
     return *config_of(tiny_llama().set("llama.attention.sliding_window", width));

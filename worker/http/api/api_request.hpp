@@ -83,6 +83,7 @@ struct ApiModel {
   /// True if a prompt that the chat template makes with these `chat_template_kwargs` (JSON; empty:
   /// none) ends inside the model's reasoning. Null: never. Any thread.
   std::function<bool(const std::string& kwargs)> begins_inside_reasoning = nullptr;
+  std::uint32_t embedding_width = 0;  ///< Elements of its embeddings.
 };
 
 /// Names what decides every byte of a text beside its request: the text identity, and the context

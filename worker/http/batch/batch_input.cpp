@@ -39,6 +39,18 @@ Api api_of(std::string_view endpoint) {
   return endpoint == "/v1/responses" ? Api::Responses : Api::Chat;
 }
 
+Read<LineRequest> parse_line_body(std::string_view endpoint, std::string_view body,
+                                  const ApiModel& model, const RequestDefaults& defaults) {
+  if (endpoint == "/v1/embeddings") return TRY(parse_embeddings_request(body, model, defaults));
+  ApiRequest request = TRY(parse_api_request(api_of(endpoint), body, model, defaults));
+  if (request.stream) {
+    return std::unexpected(ApiError{
+        {Errc::BadRequest, "stream is true; a batch has no streams, so leave it out"}, "stream"});
+  }
+  request.submit.resumable = false;
+  return request;
+}
+
 }  // namespace
 
 Result<PreparedBatch> PreparedBatch::from(const BatchStore& store, const BatchRecord& record,
@@ -69,24 +81,18 @@ Result<PreparedBatch> PreparedBatch::from(const BatchStore& store, const BatchRe
   return prepared;
 }
 
-Read<ApiRequest> read_request(int input, const LineSpan& span, std::string_view endpoint,
-                              const RequestDefaults& defaults, const ApiModel& model) {
+Read<LineRequest> read_request(int input, const LineSpan& span, std::string_view endpoint,
+                               const RequestDefaults& defaults, const ApiModel& model) {
   const auto bytes = batch::read_at(input, span.offset, span.size_bytes);
   if (!bytes) return std::unexpected(ApiError{bytes.error()});
   const auto line = batch::parse_line(*bytes);
   if (!line) return std::unexpected(ApiError{line.error()});
   auto request = catch_request_errors(
-      [&]() -> Result<Read<ApiRequest>> {
-        return parse_api_request(api_of(endpoint), line->body, model, defaults);
+      [&]() -> Result<Read<LineRequest>> {
+        return parse_line_body(endpoint, line->body, model, defaults);
       },
       Errc::BadRequest);
-  if (!request) return std::unexpected(ApiError{request.error()});
-  if (*request && (*request)->stream) {
-    return std::unexpected(ApiError{
-        {Errc::BadRequest, "stream is true; a batch has no streams, so leave it out"}, "stream"});
-  }
-  if (*request) (*request)->submit.resumable = false;
-  return *std::move(request);
+  return request ? *std::move(request) : std::unexpected(ApiError{request.error()});
 }
 
 }  // namespace leasehold::http

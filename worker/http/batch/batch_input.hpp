@@ -3,10 +3,12 @@
 
 #include <string>
 #include <unordered_set>
+#include <variant>
 
 #include "worker/batch/batch_lines.hpp"
 #include "worker/batch/batch_store.hpp"
 #include "worker/http/api/api_request.hpp"
+#include "worker/http/api/embeddings.hpp"
 
 namespace leasehold::http {
 
@@ -25,9 +27,12 @@ struct PreparedBatch {
                                     const batch::BatchRecord& record, const ApiModel& model);
 };
 
+using LineRequest = std::variant<ApiRequest, EmbeddingsRequest>;
+
 /// Reads and parses one line of the input file. `defaults` are the same whenever the line runs, so
-/// that it has the same seed and time. Errors: those of parse_api_request; BadRequest for a stream.
-Read<ApiRequest> read_request(int input, const batch::LineSpan& span, std::string_view endpoint,
-                              const RequestDefaults& defaults, const ApiModel& model);
+/// that it has the same seed and time. Errors: those of parse_api_request and
+/// parse_embeddings_request; BadRequest for a stream.
+Read<LineRequest> read_request(int input, const batch::LineSpan& span, std::string_view endpoint,
+                               const RequestDefaults& defaults, const ApiModel& model);
 
 }  // namespace leasehold::http

@@ -26,8 +26,8 @@ constexpr std::int64_t kWindow_s = 24 * 3'600;  // completion_window "24h", the 
 constexpr std::size_t kMaxMetadata = 16;
 constexpr std::size_t kMaxMetadataKey = 64;
 constexpr std::size_t kMaxMetadataValue = 512;
-constexpr std::array<std::string_view, 3> kEndpoints{"/v1/chat/completions", "/v1/completions",
-                                                     "/v1/responses"};
+constexpr std::array<std::string_view, 4> kEndpoints{"/v1/chat/completions", "/v1/completions",
+                                                     "/v1/embeddings", "/v1/responses"};
 
 Read<std::map<std::string, std::string>> metadata_of(const Field& field) {
   std::map<std::string, std::string> metadata;

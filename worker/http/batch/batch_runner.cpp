@@ -8,7 +8,6 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <ctime>
-#include <unordered_set>
 #include <utility>
 
 #include "common/metrics/batch_lines.hpp"
@@ -17,6 +16,7 @@
 #include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_input.hpp"
 #include "worker/http/batch/line_stream.hpp"
+#include "worker/http/embeddings_driver.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -293,13 +293,13 @@ awaitable<std::optional<Answer>> BatchRunner::answer_line(ActivePtr active, std:
   const RequestDefaults defaults{
       .request_id = RequestId{fmt::format("{}-{}", active->record.id, line + 1)},
       .created_unix_s = active->record.created_at()};
-  std::move_only_function<Read<ApiRequest>()> work = [active, line, defaults,
-                                                      model = &shared_.deps.model] {
+  std::move_only_function<Read<LineRequest>()> work = [active, line, defaults,
+                                                       model = &shared_.deps.model] {
     return read_request(active->input.get(), active->lines[line], active->record.endpoint, defaults,
                         *model);
   };
   auto request =
-      co_await on_pool<Read<ApiRequest>>(shared_, active->record.tenant, std::move(work));
+      co_await on_pool<Read<LineRequest>>(shared_, active->record.tenant, std::move(work));
   if (!request || !goes_on(*active)) co_return std::nullopt;
   if (!*request) co_return error_answer(request->error());
   LineStream stream;
@@ -310,8 +310,10 @@ awaitable<std::optional<Answer>> BatchRunner::answer_line(ActivePtr active, std:
   caller.key_id = active->record.key;
   caller.is_batch = true;
   active->in_flight.insert(&stream);
-  ApiRequest parsed = **std::move(request);
-  co_await answer_request(shared_, caller, std::move(parsed), stream);
+  LineRequest parsed = **std::move(request);
+  awaitable<void> answered = std::visit(
+      [&](auto& each) { return answer_request(shared_, caller, std::move(each), stream); }, parsed);
+  co_await std::move(answered);
   active->in_flight.erase(&stream);
   co_return stream.take_answer();
 }

@@ -139,6 +139,7 @@ Serving::Dependencies ReadyWorker::serving_dependencies() {
           .broker = &attached_->broker(),
           .compute = &loaded_->compute(),
           .model = &opened_->model,
+          .embeddings = opened_->model.embedding_model(opened_->options),
           .clock = &opened_->clock,
           .eviction_listener = opened_->kv_index.get(),
           .metrics = &opened_->metrics.requests(),

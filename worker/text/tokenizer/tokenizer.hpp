@@ -59,6 +59,9 @@ class Tokenizer {
   /// The size of the longest piece.
   std::size_t longest_piece_bytes() const { return vocabulary_->longest_piece_bytes; }
 
+  /// The end token that the file asks to add to a text. `encode` does not add it, because a
+  /// generated text would end at once; an embedding of a text needs it.
+  std::optional<TokenId> added_eos() const { return vocabulary_->added_eos; }
   std::optional<TokenId> bos() const { return vocabulary_->bos; }
   bool adds_space_prefix() const { return vocabulary_->adds_space_prefix; }
 

@@ -95,6 +95,7 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
              traits.requires_bos;
   if (adds_bos && !bos)
     return corrupt_vocabulary(file, "add_bos_token is set, but there is no BOS token");
+  if (TRY(file.get_or<bool>("tokenizer.ggml.add_eos_token", false))) added_eos = eos;
   if (traits.can_add_space_prefix)
     adds_space_prefix = TRY(file.get_or<bool>("tokenizer.ggml.add_space_prefix", true));
   return {};

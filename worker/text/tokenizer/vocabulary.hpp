@@ -46,6 +46,7 @@ struct Vocabulary {
   std::optional<TokenId> unknown, bos;
   std::vector<TokenId> end_tokens;  ///< Tokens that end the output.
   bool adds_bos = false;
+  std::optional<TokenId> added_eos;  ///< EOS, if the file asks to add it to texts.
   bool adds_space_prefix = false;
 
   SpecialTokenFinder user_defined;  ///< Recognized in a plain text.

@@ -69,6 +69,12 @@ std::vector<MessageSample> key_and_audit_samples() {
       sample<WorkerSleep>("WorkerSleep", R"({"worker":"w1","request_id":"r-1"})"),
       sample<WorkerWake>("WorkerWake", R"({"worker":"w1","request_id":"r-1"})"),
       sample<WorkerAsleep>("WorkerAsleep", R"({"asleep":false})"),
+      sample<RequestSubmit>(
+          "RequestSubmitEmbedding",
+          R"({"token":"v1:17.4:acme:00","request_id":"r-1","prompt":"Once","emitted":[],
+           "sampling":{"temperature":0.0,"seed":0},"max_emitted_tokens":0,"ignore_eos":false,
+           "embedding":{"pooling":"mean","dimensions":64}})",
+          {"embedding"}),
   };
 }
 

@@ -85,6 +85,8 @@ TEST_CASE("messages: an error names a field of another type") {
         if (field == "stop" && other.is_string()) continue;  // a string or an array of them
         if (field == "clocks" && sample.name == "LeaseView" && other.is_object())
           continue;  // each clock may be missing
+        if (field == "embedding" && value.is_object() && other.is_object())
+          continue;  // each member may be missing
         CAPTURE(sample.name, field, other.dump());
         json wrong = whole;
         wrong[field] = other;

@@ -108,6 +108,26 @@ TEST_CASE("prompt: a plain prompt that asks for it has control tokens by name") 
   CHECK(tokens->back() == kEos);
 }
 
+TEST_CASE("prompt: only the text of an embedding gets the end token that the file asks for") {
+  Fixture fixture("ab");
+  wire::RequestSubmit request;
+  request.prompt = "ab";
+  request.embedding.emplace();
+  CHECK(times(fixture.encode(request).value(), kEos) == 0);
+  const TemporaryFile file(tiny_llama().set("tokenizer.ggml.add_eos_token", true).bytes());
+  fixture.tokenizer = *Tokenizer::from_metadata(*GgufFile::open(file.path()));
+  CHECK(fixture.encode(request).value().back() == kEos);
+  request.parse_special = true;
+  request.prompt = "ab</s>";
+  CHECK(times(fixture.encode(request).value(), kEos) == 1);
+  request.prompt_tokens = {5};
+  CHECK(times(fixture.encode(request).value(), kEos) == 0);
+  request.prompt_tokens.reset();
+  request.embedding.reset();
+  request.prompt = "ab";
+  CHECK(times(fixture.encode(request).value(), kEos) == 0);
+}
+
 TEST_CASE("prompt: messages as clients send them are messages as the template knows them") {
   const auto same = [](std::string_view source, const wire::ChatMessage& sent,
                        const wire::ChatMessage& known) {

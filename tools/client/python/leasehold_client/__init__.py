@@ -19,12 +19,12 @@ Errors: `Error` with a code of common/errc.hpp. Needs Python 3.10 and Linux, and
 """
 
 from .aio import AsyncSession, AsyncTokenStream
-from .request import Sampling, TextOptions
+from .request import EmbeddingOptions, Sampling, TextOptions
 from .session import Session, TokenStream
 from .values import Completed, Error, Lease, RetryPolicy, Token, broker_path
 
 __version__ = "0.1.0"
 __all__ = [
-    "AsyncSession", "AsyncTokenStream", "Completed", "Error", "Lease", "RetryPolicy", "Sampling",
+    "AsyncSession", "AsyncTokenStream", "Completed", "EmbeddingOptions", "Error", "Lease", "RetryPolicy", "Sampling",
     "Session", "TextOptions", "Token", "TokenStream", "broker_path",
 ]

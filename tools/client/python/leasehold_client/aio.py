@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .connection import Connection
 from .holder import LeaseHolder
-from .request import Request, TextOptions, request_of
+from .request import EmbeddingOptions, Request, TextOptions, embedding_request_of, request_of
 from .text import Text, TextPolicy
 from .values import Completed, Error, Lease, RetryPolicy, Token, broker_path
 
@@ -144,6 +144,15 @@ class AsyncSession:
     async def text(self, prompt: str | None = None, **options: Unpack[TextOptions]) -> str:
         """The whole text of `generate`, with what follows its last token. Raises Error."""
         return await self.generate(prompt, **options).text()
+
+    async def embed(self, prompt: str | None = None, **options: Unpack[EmbeddingOptions]) -> list[float]:
+        """The embedding of a prompt; EmbeddingOptions has the options. Raises Error."""
+        request = embedding_request_of(prompt, options)
+        stream = AsyncTokenStream(self, request, Text(request, self._policy))
+        async for _ in stream:
+            pass  # an embedding has no tokens
+        assert stream.result
+        return list(stream.result.embedding)
 
     async def _run(self, text: Text, stream: AsyncTokenStream) -> AsyncGenerator[Token, None]:
         """Tokens over as many leases as the text needs; then sets the stream's result."""

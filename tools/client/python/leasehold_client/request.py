@@ -56,6 +56,18 @@ class TextOptions(Sampling, total=False):
     text_identity: str  # Lease.text_identity of the lease that `emitted` came under
 
 
+class EmbeddingOptions(TypedDict, total=False):
+    """Options of an embedding. Give exactly one of the prompt and `prompt_tokens`."""
+
+    prompt_tokens: Sequence[int]
+    parse_special: bool  # names of control tokens in the prompt become control tokens
+    pooling: str  # "last" or "mean"; missing: as the model's file says
+    dimensions: int  # leading elements to keep; missing: all
+    priority: int
+    deadline_s: float
+    request_id: str  # random if missing
+
+
 Request = dict[str, Any]
 
 
@@ -67,7 +79,7 @@ def new_request_id() -> str:
 def request_of(prompt: str | None, options: TextOptions) -> Request:
     """The request, as `request.submit` names its fields, without a lease. Takes what is missing from
     the machine's clock and random numbers. Raises BadRequest."""
-    _refuse_unknown(options)
+    _refuse_unknown(options, TextOptions, "a text")
     given = {"prompt": prompt, "messages": _with_texts(options.get("messages")),
              "prompt_tokens": options.get("prompt_tokens")}
     prompts = {name: value for name, value in given.items() if value is not None}
@@ -95,13 +107,23 @@ def request_of(prompt: str | None, options: TextOptions) -> Request:
     return request
 
 
-def _refuse_unknown(options: TextOptions) -> None:
-    known = TextOptions.__annotations__
+def embedding_request_of(prompt: str | None, options: EmbeddingOptions) -> Request:
+    """The request of an embedding. Raises BadRequest."""
+    _refuse_unknown(options, EmbeddingOptions, "an embedding")
+    form = ("pooling", "dimensions")
+    rest = {name: value for name, value in options.items() if name not in form}
+    request = request_of(prompt, {**rest, "max_tokens": 0})  # type: ignore[typeddict-item]
+    request["embedding"] = {name: value for name, value in options.items() if name in form}
+    return request
+
+
+def _refuse_unknown(options: Mapping[str, Any], known_options: type, what: str) -> None:
+    known = known_options.__annotations__
     for name in options:
         if name not in known:
             alike = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean '{alike[0]}'?" if alike else "TextOptions has them all"
-            raise Error("BadRequest", f"a text has no option '{name}'; {hint}")
+            hint = f"did you mean '{alike[0]}'?" if alike else f"{known_options.__name__} has them all"
+            raise Error("BadRequest", f"{what} has no option '{name}'; {hint}")
 
 
 def _with_texts(messages: Sequence[Mapping[str, Any]] | None) -> list[Mapping[str, Any]] | None:

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Generator, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .aio import AsyncSession, AsyncTokenStream
-from .request import TextOptions
+from .request import EmbeddingOptions, TextOptions
 from .values import Completed, Error, Lease, RetryPolicy, Token
 
 if TYPE_CHECKING:
@@ -127,16 +127,25 @@ class Session:
     def generate(self, prompt: str | None = None, **options: Unpack[TextOptions]) -> TokenStream:
         """The tokens of a text; TextOptions has the options. Raises BadRequest."""
         stream = self._session.generate(prompt, **options)
-        with self._changing:
-            if self._is_closed:
-                raise Error("BadRequest", "the session is closed; open another one")
-            self._thread = self._thread or _LoopThread()
-            self._last = stream
-            return TokenStream(_tokens(self._thread, stream), stream)
+        thread = self._started()
+        self._last = stream
+        return TokenStream(_tokens(thread, stream), stream)
 
     def text(self, prompt: str | None = None, **options: Unpack[TextOptions]) -> str:
         """The whole text of `generate`, with what follows its last token. Raises Error."""
         return self.generate(prompt, **options).text()
+
+    def embed(self, prompt: str | None = None, **options: Unpack[EmbeddingOptions]) -> list[float]:
+        """The embedding of a prompt; EmbeddingOptions has the options. Raises Error."""
+        return self._started().run(self._session.embed(prompt, **options))
+
+    def _started(self) -> _LoopThread:
+        """The thread of the session. Raises BadRequest once it is closed."""
+        with self._changing:
+            if self._is_closed:
+                raise Error("BadRequest", "the session is closed; open another one")
+            self._thread = self._thread or _LoopThread()
+            return self._thread
 
 
 def _tokens(thread: _LoopThread, stream: AsyncTokenStream) -> Generator[Token, None, None]:

@@ -8,7 +8,7 @@ from typing import Any
 from .request import Request
 from .retry import LEASE_ENDED, decide_retry
 from .values import Completed, Error, Lease, RetryPolicy, Token
-from .wire import int_field, list_field, number_field, text_field
+from .wire import floats_field, int_field, list_field, number_field, text_field
 
 _NORMAL_ENDS = frozenset({"EndOfSequence", "MaxTokensReached", "ContextFull", "StopSequence", "Cancelled"})
 _CODE_OF_REASON = {
@@ -174,7 +174,8 @@ class Text:
             self._cached_tokens = int_field(message, "cached_tokens")
         if reason in _NORMAL_ENDS:
             return Completed(reason, str(message.get("text") or ""), emitted_tokens, self._prompt_tokens,
-                             tuple(self._leases), self._unchecked, self._cached_tokens or 0)
+                             tuple(self._leases), self._unchecked, self._cached_tokens or 0,
+                             floats_field(message, "embedding"))
         scope = str(message.get("scope") or "tenant")
         code = _CODE_OF_REASON.get(reason, reason)
         # TimedOut is retryable for a call; the deadline of a request that has passed is final.

@@ -52,6 +52,7 @@ class Completed:
     leases: tuple[str, ...]
     unchecked: tuple[str, ...] = ()  # what a lenient JSON schema demands and the worker does not check
     cached_tokens: int = 0  # of the prompt, held by the prefix cache at the first admission
+    embedding: tuple[float, ...] = ()  # of a prompt that was embedded; its length is 1
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,10 @@ Source: ipc/control/messages.hpp. What a peer sends is input: it is a message or
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import json
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,6 +123,15 @@ def list_field(message: Any, name: str) -> list[Any]:
     """A field of a message from the peer; empty if it is missing. Raises MalformedMessage."""
     is_missing = isinstance(message, dict) and message.get(name) is None
     return [] if is_missing else list(_field(message, name, list))
+
+
+def floats_field(message: Any, name: str) -> tuple[float, ...]:
+    """The floats of a base64 text; none for a missing field. Raises MalformedMessage."""
+    try:
+        packed = base64.b64decode(message.get(name) or "", validate=True)
+        return struct.unpack(f"<{len(packed) // 4}f", packed)
+    except (ValueError, struct.error, TypeError) as error:
+        raise Error("MalformedMessage", f"'{name}' is not the base64 of floats") from error
 
 
 def lease_of(reply: Any) -> Lease:

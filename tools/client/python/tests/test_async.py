@@ -53,6 +53,25 @@ class AsyncSessionTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(stream.result, leasehold_client.Completed("MaxTokensReached", "", 4, 5, ("1.1",)))
         self.assertEqual(len(self.scene.broker.params_of("lease.release")), 1)
 
+    async def test_an_embedding_is_asked_for_again_after_a_revocation(self):
+        asked = []
+
+        def disturb(submission, request, send):
+            asked.append((request["max_emitted_tokens"], request["embedding"]))
+            if submission == 1:
+                complete(send, request["request_id"], "Revoked", scope="tenant")
+            else:
+                complete(send, request["request_id"], "MaxTokensReached", embedding="AAAAPwAAAL8=")
+            return True
+
+        self.scene.disturb = disturb
+        async with self.session() as session:
+            self.assertEqual(await session.embed("x", pooling="mean"), [0.5, -0.5])
+            with self.assertRaises(leasehold_client.Error) as refused:
+                await session.embed("x", max_tokens=3)
+        self.assertEqual(refused.exception.code, "BadRequest")
+        self.assertEqual(asked, [(0, {"pooling": "mean"})] * 2)
+
     async def test_a_cancelled_task_cancels_its_request_before_it_ends(self):
         self.stop_after_two_tokens()
         second = asyncio.Event()
