@@ -154,7 +154,7 @@ awaitable<Result<std::string>> Client::call_as_user(Member& member, std::string_
 /// Without `repeat` only a request that was not sent is sent to another member.
 awaitable<Result<std::string>> Client::call(std::string_view target, std::string body,
                                             Repeat repeat) {
-  if (calls_ >= kMaxCalls) {
+  if (*calls_ >= kMaxCalls) {
     co_return fail(Errc::QueueFull,
                    fmt::format("{} calls to etcd are running; try again", kMaxCalls));
   }

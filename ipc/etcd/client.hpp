@@ -7,7 +7,7 @@
 /// Errors: TimedOut, ConnectionRefused, ConnectionLost (no member could be used); PermissionDenied
 /// (user, password or role); BadRequest, UnknownMethod, DiskFull, SystemError (etcd refuses the
 /// call); MalformedMessage, MessageTooLarge (a reply that is not etcd's); QueueFull (kMaxCalls
-/// run). Lifetime: the client outlives its coroutines; `close` ends them. Threads: one.
+/// run). Lifetime: the client outlives the run of its coroutines; `close` ends them. Threads: one.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -95,16 +95,19 @@ class Client {
     std::string body;
   };
   enum class Repeat : std::uint8_t { Yes, No };
-  /// Counts a call while it runs.
+  /// Counts a call while it runs. Shared, because a call that never ends is destroyed with its
+  /// io_context, which may be after the client.
   class CountedCall {
    public:
-    explicit CountedCall(std::size_t& calls) : calls_(calls) { ++calls_; }
-    ~CountedCall() { --calls_; }
+    explicit CountedCall(std::shared_ptr<std::size_t> calls) : calls_(std::move(calls)) {
+      ++*calls_;
+    }
+    ~CountedCall() { --*calls_; }
     CountedCall(const CountedCall&) = delete;
     CountedCall& operator=(const CountedCall&) = delete;
 
    private:
-    std::size_t& calls_;
+    std::shared_ptr<std::size_t> calls_;
   };
 
   template <class T>
@@ -129,7 +132,7 @@ class Client {
   std::vector<std::unique_ptr<Member>> members_;
   std::size_t current_ = 0;
   std::string token_;
-  std::size_t calls_ = 0;
+  std::shared_ptr<std::size_t> calls_ = std::make_shared<std::size_t>(0);
   std::vector<std::weak_ptr<Connection>> open_;
   std::vector<boost::asio::steady_timer*> pauses_;
   bool is_closed_ = false;

@@ -63,7 +63,8 @@ std::unexpected<Error> Connection::failed(const beast::error_code& error) const 
   const std::string_view advice = code == Errc::MalformedMessage || code == Errc::MessageTooLarge
                                       ? "check that the address is that of an etcd 3.4 or newer"
                                       : "check that this member runs and is reachable";
-  return fail(code, fmt::format("etcd at {}: {}; {}", member_, error.message(), advice));
+  const std::string why = code == Errc::TimedOut ? "it does not answer in time" : error.message();
+  return fail(code, fmt::format("etcd at {}: {}; {}", member_, why, advice));
 }
 
 awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address,

@@ -128,8 +128,10 @@ awaitable<void> Agent::beat() {
   if (!reply) co_return report_lost(reply.error());
   const auto change = membership_.replied(*reply);
   if (!change) co_return report_lost(change.error());
-  if (lost_) spdlog::info("contact to etcd is back");
+  if (lost_) spdlog::info("beats arrive again");
   lost_.reset();
+  // A join is known only now. An error is reported when the next beat writes the file.
+  (void)file_.write(membership_.saved());
   enter(*change);
   if (*change == MembershipChange::NameInUse) {
     co_await expire_own_name(*reply);
@@ -202,7 +204,7 @@ void Agent::report_lost(const Error& error) {
   const bool is_member = membership_.is_member();
   const std::string left =
       is_member ? fmt::format(" ceiling_in_ms={}", ms(membership_.ceiling() - clock_.now())) : "";
-  spdlog::warn("no contact to etcd code={} reason=\"{}\"{}", name(error.code), error.detail, left);
+  spdlog::warn("no beat arrives code={} reason=\"{}\"{}", name(error.code), error.detail, left);
 }
 
 void Agent::report_ceiling() {

@@ -8,8 +8,12 @@
 namespace leasehold::cell::simulation {
 
 void Judge::broken(const std::string& what) const {
-  throw Violation{fmt::format("after {:.3f} s: {}",
-                              static_cast<double>(network_.now().boottime_ns) / 1e9, what)};
+  std::string members;
+  for (const auto& [host, incarnation] : members_)
+    members += fmt::format(" {}={}", host.value, incarnation.value);
+  throw Violation{fmt::format("after {:.3f} s: {}; members{}; ledger {}",
+                              static_cast<double>(network_.now().boottime_ns) / 1e9, what, members,
+                              text_of(ledger_))};
 }
 
 void Judge::read() {

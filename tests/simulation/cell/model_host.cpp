@@ -233,7 +233,9 @@ void ModelHost::serve() {
   const auto wanted =
       static_cast<std::uint32_t>(network_.one_in(3) ? 0 : network_.random().below(most));
   demand_ = {.concurrent = wanted, .blocks = wanted * 10};
-  network_.at(network_.between(0, 50), &agent_, [this, demand = demand_] { part_.wants(demand); });
+  network_.at(network_.between(0, 50), &agent_, [this, demand = demand_, process = process_] {
+    if (process == process_) part_.wants(demand);
+  });
 }
 
 }  // namespace leasehold::cell::simulation

@@ -1,6 +1,7 @@
 /// A host: the real decisions of its agent, and a modelled broker with workers.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -26,9 +27,13 @@ class ModelHost {
   void start();
   /// Its link to etcd.
   void set_cut(bool is_cut) { agent_.is_cut = is_cut; }
-  void stop(TimePoint until) { machine_.stopped_until = agent_.stopped_until = until; }
+  /// A later end of an earlier stop holds.
+  void stop(TimePoint until) {
+    machine_.stopped_until = std::max(machine_.stopped_until, until);
+    stop_agent(until);
+  }
   /// The agent's process alone stops; the broker goes on.
-  void stop_agent(TimePoint until) { agent_.stopped_until = until; }
+  void stop_agent(TimePoint until) { agent_.stopped_until = std::max(agent_.stopped_until, until); }
   /// The agent is killed and started again; with its runtime directory or without.
   void restart_agent(bool keeps_directory);
   /// The last fault has passed: the demand stays.

@@ -58,8 +58,9 @@ bool Network::step(TimePoint end) {
   now_ = next.key().first;
   Event event = std::move(next.mapped());
   if (event.machine && event.machine->stopped_until > now_) {
-    const Duration rest = event.machine->stopped_until - now_;
-    at(rest, event.machine, std::move(event.action));
+    // With its earlier number: what waits for one machine stays in order.
+    const TimePoint later = event.machine->stopped_until;
+    queue_.emplace(std::pair(later, next.key().second), std::move(event));
   } else {
     event.action();
   }

@@ -69,7 +69,7 @@ void World::run() {
   if (network_.one_in(3))
     network_.at(network_.between(0, faulty_ / milliseconds(1)), nullptr, [this] { revoke(); });
   network_.at(faulty_, nullptr, [this] { heal(); });
-  const TimePoint end = network_.now() + faulty_ + terms_.config.ttl() * 5;
+  const TimePoint end = network_.now() + faulty_ + terms_.config.ttl() * 8;
   while (network_.step(end)) judge_.check_running();
   judge_.check_end();
 }
@@ -124,7 +124,7 @@ void World::fault() {
     host.restart_agent(!network_.one_in(4));
   } else if (kind < 9) {
     Machine& machine = observers_[network_.random().below(observers_.size())]->machine;
-    if (network_.one_in(2)) machine.stopped_until = until;
+    if (network_.one_in(2)) machine.stopped_until = std::max(machine.stopped_until, until);
     machine.is_cut = !machine.is_cut;
   } else if (network_.has(PlantedBug::EarlyDeletionTrusted)) {
     network_.etcd().execute(
@@ -134,17 +134,14 @@ void World::fault() {
   }
 }
 
+/// What is stopped goes on when its stop ends.
 void World::heal() {
   network_.is_calm = true;
   for (auto& host : hosts_) {
     host->set_cut(false);
-    host->stop(network_.now());
     host->settle();
   }
-  for (auto& observer : observers_) {
-    observer->machine.is_cut = false;
-    observer->machine.stopped_until = network_.now();
-  }
+  for (auto& observer : observers_) observer->machine.is_cut = false;
 }
 
 // ---------------------------------------------------------------- the operator
@@ -174,6 +171,7 @@ void World::revoke() {
         network_.call(
             operator_, change_of(terms_.keys, terms_.tenant, CellPolicy{}, view),
             [this](const etcd::TransactionReply& reply) {
+              network_.trace(fmt::format("the operator revokes, {}", reply.succeeded));
               if (reply.succeeded) return wait_for(reply.revision);
               revoke();
             },

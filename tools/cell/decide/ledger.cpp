@@ -8,17 +8,18 @@
 namespace leasehold::cell {
 namespace {
 
+/// Hosts still run under the parts that a deleted ledger had.
+constexpr std::string_view kRestoreLedger =
+    "restore its earlier value, or stop the hosts of the cell before you delete the key";
+
 std::string name_of(const PartOwner& owner) {
   return fmt::format("{} ({})", owner.host.value, owner.incarnation.value);
 }
 
 Result<void> check(std::string_view key, const Ledger& ledger) {
   const auto wrong = [&](const std::string& why) {
-    return fail(
-        Errc::BadRequest,
-        fmt::format("the value of {} in etcd is wrong: {}; restore it, or revoke the tenant "
-                    "and delete the key",
-                    key, why));
+    return fail(Errc::BadRequest,
+                fmt::format("the value of {} in etcd is wrong: {}; {}", key, why, kRestoreLedger));
   };
   std::set<PartOwner> owners;
   for (const Part& part : ledger.parts)
@@ -78,7 +79,7 @@ Share counting_sum(const Ledger& ledger, const Incarnations& members) {
 }
 
 Result<Ledger> read_ledger(std::string_view key, std::string_view value) {
-  Ledger ledger = TRY(read_record<Ledger>(key, value));
+  Ledger ledger = TRY(read_record<Ledger>(key, value, kRestoreLedger));
   TRY(check(key, ledger));
   return ledger;
 }

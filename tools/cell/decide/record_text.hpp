@@ -23,12 +23,15 @@ void describe(Is<Share> auto& share, auto& fields) {
   fields.with_default("tokens_per_minute", share.tokens_per_minute, 0u);
 }
 
+inline constexpr std::string_view kCorrectRecord = "correct it, or delete the key";
+
+/// `advice`: what a user does about a wrong value.
 template <class Record>
-Result<Record> read_record(std::string_view key, std::string_view value) {
+Result<Record> read_record(std::string_view key, std::string_view value,
+                           std::string_view advice = kCorrectRecord) {
   const auto wrong = [&](std::string_view why) {
     return fail(Errc::BadRequest,
-                fmt::format("the value of {} in etcd is wrong: {}; correct it, or delete the key",
-                            key, why));
+                fmt::format("the value of {} in etcd is wrong: {}; {}", key, why, advice));
   };
   if (const auto excess = control::exceeded_limit(value, control::Limits{})) return wrong(*excess);
   const nlohmann::json json = nlohmann::json::parse(value, nullptr, false);

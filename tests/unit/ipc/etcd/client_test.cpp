@@ -1,10 +1,12 @@
 // The client of etcd, against members that answer, fail and lie.
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ipc/etcd/base64.hpp"
 #include "ipc/etcd/client.hpp"

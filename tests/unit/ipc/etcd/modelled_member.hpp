@@ -3,9 +3,11 @@
 /// Threads: one of its own per connection; every member from any thread.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>

@@ -256,7 +256,7 @@ TEST_CASE("part: nothing is granted on a ledger that was edited by hand") {
   const auto done = a.run();
   REQUIRE(!done);
   CHECK(done.error().code == Errc::BadRequest);
-  CHECK_THAT(done.error().detail, Contains("/leasehold/c/ledger/ann") && Contains("restore it"));
+  CHECK_THAT(done.error().detail, Contains("/leasehold/c/ledger/ann") && Contains("restore"));
   CHECK(a.limit() == Share());
 }
 
