@@ -209,7 +209,9 @@ Result<void> TenantPart::decide() {
     write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(mail_key)});
   }
   std::ranges::sort(ledger.parts, {}, &Part::owner);
-  if (is_certain_ && mail_.value == 0 && ledger == view_.ledger) return {};
+  // A limit that was lowered and is due again is raised by a write, too.
+  const bool is_raised = smaller(target_, written_).fits(limit_.share);
+  if (is_certain_ && is_raised && mail_.value == 0 && ledger == view_.ledger) return {};
   if (!ledger.parts.empty()) {
     write.success.emplace_back(etcd::Put{keys_.ledger(tenant_), text_of(ledger)});
   } else if (view_.ledger_modified.value > 0) {

@@ -235,6 +235,19 @@ TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
   CHECK(!a.part.next_call());
 }
 
+TEST_CASE("part: a limit that was lowered and not yet returned is raised again") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());
+  a.part.wants(requests(3));  // before the broker has confirmed
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+}
+
 TEST_CASE("part: an idle host returns its part") {
   Cell cell;
   Host a(cell, "a", 3);
