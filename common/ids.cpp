@@ -48,6 +48,8 @@ Result<StrongName<Tag>> StrongName<Tag>::parse(std::string_view text) {
 template struct StrongName<TenantTag>;
 template struct StrongName<RequestTag>;
 template struct StrongName<struct ApiKeyTag>;
+template struct StrongName<struct CellTag>;
+template struct StrongName<struct CellHostTag>;
 
 Result<LeaseId> LeaseId::parse(std::string_view text) {
   const auto dot = text.find('.');

@@ -80,9 +80,9 @@ std::string_view included_path(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-/// ipc/ has six components: what kernels may include, what maps memory, what communicates, what
-/// runs a tenant's session, what serves HTTP, and what calls the CUDA driver. Only the device agent
-/// and kernels/cuda may call the driver.
+/// ipc/ has seven components: what kernels may include, what maps memory, what communicates, what
+/// runs a tenant's session, what serves HTTP, what calls etcd, and what calls the CUDA driver. Only
+/// the device agent and kernels/cuda may call the driver.
 std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";
@@ -91,6 +91,7 @@ std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/control/")) return "ipc_control";
   if (path.starts_with("ipc/client/")) return "ipc_client";
   if (path.starts_with("ipc/http/")) return "ipc_http";
+  if (path.starts_with("ipc/etcd/")) return "ipc_etcd";
   if (path.starts_with("ipc/region/") || path.starts_with("ipc/table/")) return "ipc_mapping";
   if (path.starts_with("ipc/")) return "ipc_segment";
   return std::string(path.substr(0, path.find('/')));
@@ -104,6 +105,7 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
       {"ipc_control", {"common", "ipc_segment"}},
       {"ipc_client", {"common", "ipc_segment", "ipc_control"}},
       {"ipc_http", {"common", "ipc_segment", "ipc_control"}},
+      {"ipc_etcd", {"common", "ipc_segment", "ipc_control", "ipc_http"}},
       {"ipc_cuda", {"common", "ipc_segment", "ipc_mapping"}},
       {"kernels", {"common", "ipc_segment"}},
       {"kernels_cuda", {"common", "ipc_segment", "ipc_cuda", "kernels"}},
@@ -114,8 +116,8 @@ const std::map<std::string, std::set<std::string>>& allowed_dependencies() {
         "kernels_cuda", "kernels_model", "ipc_client"}},
       {"broker", {"common", "ipc_segment", "ipc_mapping", "ipc_control"}},
       {"tools",
-       {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_cuda", "kernels",
-        "kernels_cuda", "kernels_model", "ipc_client"}},
+       {"common", "ipc_segment", "ipc_mapping", "ipc_control", "ipc_http", "ipc_etcd", "ipc_cuda",
+        "kernels", "kernels_cuda", "kernels_model", "ipc_client"}},
   };
   return kBelow;
 }

@@ -1,0 +1,186 @@
+#include "ipc/etcd/connection.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/read_size.hpp>
+#include <boost/beast/http/error.hpp>
+#include <utility>
+#include <vector>
+
+#include "common/machine/close_on_exec.hpp"
+
+namespace leasehold::etcd {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using asio::awaitable;
+using http::kAwait;
+
+/// A watch may be silent for hours. The system finds within four seconds that the member is gone.
+constexpr int kKeepAliveSeconds = 1;
+constexpr int kKeepAliveProbes = 3;
+
+void keep_alive(int fd) {
+  const int on = 1;
+  (void)::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &kKeepAliveSeconds, sizeof(int));
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &kKeepAliveSeconds, sizeof(int));
+  (void)::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepAliveProbes, sizeof(int));
+}
+
+Errc code_of(const beast::error_code& error) {
+  if (error == beast::error::timeout) return Errc::TimedOut;
+  using enum beast::http::error;
+  if (error == body_limit || error == header_limit || error == buffer_overflow)
+    return Errc::MessageTooLarge;
+  if (error == end_of_stream || error == partial_message) return Errc::ConnectionLost;
+  const bool is_http = error.category() == make_error_code(bad_version).category();
+  return is_http ? Errc::MalformedMessage : Errc::ConnectionLost;
+}
+
+std::string text_of(const GatewayRequest& request, std::string_view host) {
+  std::string text = fmt::format(
+      "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
+      request.target, host, request.body.size());
+  if (!request.token.empty()) text += fmt::format("Authorization: {}\r\n", request.token);
+  if (request.requires_leader) text += "Grpc-Metadata-hasleader: true\r\n";
+  return text.append("\r\n").append(request.body);
+}
+
+}  // namespace
+
+std::unexpected<Error> Connection::failed(const beast::error_code& error) const {
+  const Errc code = code_of(error);
+  const std::string_view advice = code == Errc::MalformedMessage || code == Errc::MessageTooLarge
+                                      ? "check that the address is that of an etcd 3.4 or newer"
+                                      : "check that this member runs and is reachable";
+  const std::string why = code == Errc::TimedOut ? "it does not answer in time" : error.message();
+  return fail(code, fmt::format("etcd at {}: {}; {}", member_, why, advice));
+}
+
+awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address,
+                                                    const http::Endpoints& endpoints,
+                                                    std::chrono::milliseconds timeout) {
+  std::vector<asio::generic::stream_protocol::endpoint> all;
+  if (!address.unix_path.empty())
+    all.emplace_back(asio::local::stream_protocol::endpoint(address.unix_path));
+  for (const auto& endpoint : endpoints) all.emplace_back(endpoint);
+  const auto executor = co_await asio::this_coro::executor;
+  Error error{Errc::ConnectionRefused, fmt::format("etcd at {}: it has no address", address.text)};
+  for (const auto& endpoint : all) {
+    http::Stream stream(executor);
+    stream.expires_after(timeout);
+    const auto [refused] = co_await stream.async_connect(endpoint, kAwait);
+    if (!refused) {
+      set_close_on_exec(stream.socket().native_handle());
+      if (address.unix_path.empty()) keep_alive(stream.socket().native_handle());
+      co_return std::make_shared<Connection>(std::move(stream), address.text);
+    }
+    error.code = refused == beast::error::timeout ? Errc::TimedOut : Errc::ConnectionRefused;
+    error.detail = fmt::format("etcd at {}: {}; check that this member runs and is reachable",
+                               address.text, refused.message());
+  }
+  co_return std::unexpected(std::move(error));
+}
+
+awaitable<Result<void>> Connection::send(GatewayRequest request) {
+  parser_.reset();
+  rest_.clear();
+  const std::string text =
+      text_of(request, member_.starts_with("unix:") ? "etcd" : member_.substr(7));
+  for (std::size_t sent = 0; sent < text.size();) {
+    const auto [error, bytes] =
+        co_await stream_.async_write_some(asio::buffer(text) + sent, kAwait);
+    if (error) co_return failed(error);
+    sent += bytes;
+  }
+  co_return Result<void>();
+}
+
+/// Parses what is there, or reads more.
+awaitable<Result<void>> Connection::parse_more() {
+  beast::error_code error = beast::http::error::need_more;
+  if (buffer_.size() > 0) {
+    const std::size_t taken = parser_->put(buffer_.data(), error);
+    buffer_.consume(taken);
+    if (!error) co_return Result<void>();
+    if (error != beast::http::error::need_more) co_return failed(error);
+  }
+  const std::size_t room = beast::read_size(buffer_, http::kMaxHeadBytes);
+  if (room == 0) co_return failed(beast::http::error::buffer_overflow);
+  const auto [read_error, bytes] = co_await stream_.async_read_some(buffer_.prepare(room), kAwait);
+  buffer_.commit(bytes);
+  if (!read_error) co_return Result<void>();
+  if (read_error != asio::error::eof) co_return failed(read_error);
+  error = beast::http::error::end_of_stream;
+  if (parser_->got_some()) parser_->put_eof(error);
+  if (error) co_return failed(error);
+  co_return Result<void>();
+}
+
+awaitable<Result<int>> Connection::read_head() {
+  parser_.emplace();
+  parser_->header_limit(http::kMaxHeadBytes);
+  parser_->body_limit(boost::none);  // pieces are taken at once and counted by the caller
+  while (!parser_->is_header_done()) {
+    const Result<void> parsed = co_await parse_more();
+    if (!parsed) co_return std::unexpected(parsed.error());
+  }
+  co_return static_cast<int>(parser_->get().result_int());
+}
+
+/// The next bytes of the body; empty at its end.
+awaitable<Result<std::string>> Connection::read_piece() {
+  while (parser_->get().body().empty() && !parser_->is_done()) {
+    const Result<void> parsed = co_await parse_more();
+    if (!parsed) co_return std::unexpected(parsed.error());
+  }
+  co_return std::exchange(parser_->get().body(), {});
+}
+
+awaitable<Result<std::string>> Connection::read_body(std::size_t max_bytes) {
+  std::string whole;
+  while (true) {
+    auto piece = co_await read_piece();
+    if (!piece) co_return piece;
+    if (piece->empty()) co_return whole;
+    whole += *piece;
+    if (whole.size() > max_bytes) co_return failed(beast::http::error::body_limit);
+  }
+}
+
+awaitable<Result<std::string>> Connection::read_line(std::size_t max_bytes) {
+  std::size_t searched = 0;
+  while (true) {
+    const std::size_t end = rest_.find('\n', searched);
+    if (end != std::string::npos) {
+      std::string line = rest_.substr(0, end);
+      rest_.erase(0, end + 1);
+      co_return line;
+    }
+    if (rest_.size() > max_bytes) co_return failed(beast::http::error::body_limit);
+    searched = rest_.size();
+    auto piece = co_await read_piece();
+    if (!piece) co_return piece;
+    if (piece->empty()) co_return failed(beast::http::error::end_of_stream);
+    rest_ += *piece;
+  }
+}
+
+bool Connection::is_reusable() {
+  if (!parser_ || !parser_->is_done() || !parser_->keep_alive() || buffer_.size() > 0) return false;
+  char byte = 0;
+  const ssize_t seen = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+}  // namespace leasehold::etcd

@@ -1,0 +1,45 @@
+#include "ipc/etcd/member_address.hpp"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+namespace leasehold::etcd {
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
+
+bool is_loopback(const std::string& host) {
+  return host == "localhost" || host == "::1" ||
+         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
+}
+
+}  // namespace
+
+Result<MemberAddress> MemberAddress::parse(std::string_view text, Reach reach) {
+  MemberAddress address{.text = std::string(text), .unix_path = {}, .url = {}};
+  if (text.starts_with(kUnix)) {
+    address.unix_path = text.substr(kUnix.size());
+    if (address.unix_path.starts_with('/') && address.unix_path.size() <= kMaxPathBytes)
+      return address;
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' is not an address of etcd: the path of a socket is absolute and "
+                            "has at most {} bytes; use unix:/PATH",
+                            text, kMaxPathBytes));
+  }
+  address.url = TRY(http::Url::parse(text));
+  if (!address.url.path.empty()) {
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' has a path; use http://{}", text, address.url.authority()));
+  }
+  if (reach == Reach::ThisMachine && !is_loopback(address.url.host)) {
+    return fail(Errc::BadRequest,
+                fmt::format("'{}' is on another machine, and the connection is not encrypted; run "
+                            "a TLS proxy for it on this machine, or allow it with "
+                            "--etcd-any-address",
+                            text));
+  }
+  return address;
+}
+
+}  // namespace leasehold::etcd

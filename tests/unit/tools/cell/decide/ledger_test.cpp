@@ -1,0 +1,331 @@
+// Ledgers, their law, the division, and what one host does with its part.
+#include <catch2/catch.hpp>
+
+#include "tests/simulation/cell/modelled_etcd.hpp"
+#include "tools/cell/decide/division.hpp"
+#include "tools/cell/decide/tenant_change.hpp"
+#include "tools/cell/decide/tenant_part.hpp"
+
+using namespace leasehold;
+using namespace leasehold::cell;
+using Catch::Contains;
+using simulation::ModelledEtcd;
+
+namespace {
+
+const CellKeys kKeys{CellName{"c"}};
+const TenantId kAnn{"ann"};
+
+Share requests(std::uint32_t count) {
+  return {.concurrent = count, .blocks = 10 * count};
+}
+
+PartOwner owner(const std::string& host, std::int64_t incarnation) {
+  return {HostName{host}, {incarnation}};
+}
+
+Part part(PartOwner of, std::uint32_t count, std::optional<PartOwner> instead_of = {}) {
+  return {.owner = std::move(of),
+          .share = requests(count),
+          .demand = {},
+          .as_of = {1},
+          .instead_of = std::move(instead_of)};
+}
+
+std::string problem_in(const std::string& value) {
+  const auto read = read_ledger(kKeys.ledger(kAnn), value);
+  REQUIRE(!read);
+  CHECK(read.error().code == Errc::BadRequest);
+  CHECK_THAT(read.error().detail, Contains("/leasehold/c/ledger/ann"));
+  return read.error().detail;
+}
+
+/// Hosts of one cell, whose calls arrive at once.
+struct Cell {
+  Cell() { set_policy(requests(8)); }
+  void set_policy(const Share& limits) { put(kKeys.tenant(kAnn), text_of(CellPolicy{limits})); }
+  void put(const std::string& key, const std::string& value) {
+    etcd.execute({.conditions = {}, .success = {etcd::Put{key, value}}, .failure = {}});
+  }
+  PartOwner join(const std::string& host) {
+    put(kKeys.host(HostName{host}), text_of(HostRecord{.beat = {1}, .ttl_ms = 1000}).value());
+    return owner(host, etcd.revision().value);
+  }
+  /// Executes calls until there is none.
+  Result<void> run(TenantPart& part) {
+    while (auto call = part.next_call()) {
+      const auto done = part.replied(etcd.execute(*call));
+      if (!done) return done;
+    }
+    return {};
+  }
+  Ledger ledger() {
+    const auto found = etcd.read(etcd::KeyRange::one(kKeys.ledger(kAnn)));
+    return found.empty() ? Ledger() : read_ledger("ledger", found.front().value).value();
+  }
+  bool has_mail(const std::string& host) {
+    return !etcd.read(kKeys.mail_of(HostName{host})).empty();
+  }
+  TenantView view() {
+    TenantView view = view_of(etcd.execute(ledger_read(kKeys, kAnn))).value();
+    view.members = members_in(kKeys, etcd.execute(members_read(kKeys, view)));
+    return view;
+  }
+
+  ModelledEtcd etcd;
+};
+
+struct Host {
+  Host(Cell& in, const std::string& name, std::uint32_t demand) : cell(in), owner(in.join(name)) {
+    part.joined(owner);
+    part.wants(requests(demand));
+  }
+  Result<void> run() { return cell.run(part); }
+  /// The broker applies its limit, and nothing more runs.
+  void apply() { part.confirmed(part.limit().revision, part.limit().share); }
+  Share limit() const { return part.limit().share; }
+  Share recorded() {
+    const Ledger ledger = cell.ledger();
+    const Part* found = ledger.find(owner);
+    return found ? found->share : Share();
+  }
+
+  Cell& cell;
+  PartOwner owner;
+  TenantPart part{kKeys, kAnn};
+};
+
+}  // namespace
+
+TEST_CASE("ledger: parts of members count, and a replacement counts once with what it replaces") {
+  const PartOwner a = owner("a", 5), b = owner("b", 6);
+  const Ledger ledger{{part(a, 4), part(b, 3, a), part(owner("c", 7), 2)}};
+  const Incarnations all{{HostName{"a"}, {5}}, {HostName{"b"}, {6}}, {HostName{"c"}, {7}}};
+  CHECK(counting_sum(ledger, all) == requests(6));
+  Incarnations without_a = all;
+  without_a[HostName{"a"}] = {9};  // a has joined again
+  CHECK(counting_sum(ledger, without_a) == requests(5));
+  CHECK(counting_sum(ledger, {}) == Share());
+  const Ledger greater{{part(a, 2), part(b, 3, a)}};
+  CHECK(counting_sum(greater, all) == requests(3));
+}
+
+TEST_CASE("ledger: what is written is read again, and a wrong value is named") {
+  const Ledger ledger{{part(owner("a", 5), 4), part(owner("b", 6), 3, owner("a", 5))}};
+  CHECK(read_ledger("k", text_of(ledger)).value() == ledger);
+  CHECK_THAT(problem_in("x"), Contains("not a JSON object"));
+  CHECK_THAT(problem_in("{}"), Contains("parts"));
+  CHECK_THAT(problem_in(R"({"parts":[{"host":"a","incarnation":0,"as_of":1}]})"),
+             Contains("incarnation"));
+  CHECK_THAT(problem_in(R"({"parts":[{"host":"a b","incarnation":1,"as_of":1}]})"),
+             Contains("host"));
+  CHECK_THAT(problem_in(R"({"parts":[{"host":"a","incarnation":1,"as_of":1,"blocks":-1}]})"),
+             Contains("blocks"));
+  const std::string entry = R"({"host":"a","incarnation":1,"as_of":1})";
+  CHECK_THAT(problem_in(R"({"parts":[)" + entry + "," + entry + "]}"), Contains("two parts"));
+  std::string many = entry;
+  for (int i = 0; i < 64; ++i) many += "," + entry;
+  CHECK_THAT(problem_in(R"({"parts":[)" + many + "]}"), Contains("parts"));
+}
+
+TEST_CASE("division: one host gets all, several what they demand, the greatest are cut alike") {
+  const auto shares = [](std::uint32_t limit, const std::vector<Claim>& claims) {
+    std::vector<std::uint32_t> counts;
+    for (const Share& share : divide(requests(limit), claims)) counts.push_back(share.concurrent);
+    return counts;
+  };
+  const auto claim = [](std::uint32_t held, std::uint32_t demand) {
+    return Claim{requests(held), requests(demand)};
+  };
+  using Counts = std::vector<std::uint32_t>;
+  CHECK(shares(8, {claim(0, 1)}) == Counts{8});
+  CHECK(shares(8, {claim(0, 2), claim(0, 9)}) == Counts{2, 6});
+  CHECK(shares(9, {claim(9, 9), claim(0, 9), claim(0, 1)}) == Counts{4, 4, 1});
+  CHECK(shares(8, {claim(8, 1), claim(0, 2)}) == Counts{6, 2});  // the rest stays where it is
+  CHECK(shares(2, {claim(0, 5), claim(0, 5), claim(0, 5)}) == Counts{1, 1, 0});
+}
+
+TEST_CASE("part: a host alone takes all, and gives up what another one demands") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(a.recorded() == requests(8));
+  a.apply();
+
+  Host b(cell, "b", 4);
+  REQUIRE(b.run());
+  CHECK(b.limit() == Share());
+  CHECK(b.part.is_short());
+  CHECK(cell.has_mail("a"));
+
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(4));
+  CHECK(a.recorded() == requests(8));  // until the broker has confirmed
+  a.part.confirmed(a.part.limit().revision, requests(6));
+  REQUIRE(a.run());
+  CHECK(a.recorded() == requests(6));  // two of its requests still run
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(a.recorded() == requests(4));
+  CHECK(!cell.has_mail("a"));
+  CHECK(cell.has_mail("b"));
+
+  b.part.look_again();
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(4));
+  CHECK(!b.part.is_short());
+}
+
+TEST_CASE("part: the broker is raised by the reply of a write only") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  const auto read = a.part.next_call();
+  REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  const auto write = a.part.next_call();
+  REQUIRE(write);
+  CHECK(a.limit() == Share());
+  CHECK(!a.part.next_call());  // one call at a time
+  cell.etcd.execute(*write);   // it arrives, and its reply is lost
+  a.part.failed();
+  CHECK(a.recorded() == requests(8));
+  CHECK(a.limit() == Share());
+  REQUIRE(a.run());  // writes again, so that nothing older can follow
+  CHECK(a.limit() == requests(8));
+  CHECK(!cell.etcd.execute(*write).succeeded);
+}
+
+TEST_CASE("part: a report about an earlier limit confirms nothing") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  const std::uint64_t earlier = a.part.limit().revision;
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  a.part.wants(requests(8));
+  a.part.look_again();
+  REQUIRE(a.run());
+  a.part.confirmed(earlier, Share());
+  REQUIRE(a.run());
+  CHECK(a.recorded() == requests(8));
+}
+
+TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  Host b(cell, "b", 5);
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(8));
+  CHECK(cell.ledger().find(a.owner) == nullptr);
+  a.part.look_again();
+  REQUIRE(!a.cell.etcd
+               .execute({.conditions = {etcd::Compare::created_at(kKeys.host(HostName{"a"}),
+                                                                  a.owner.incarnation)},
+                         .success = {},
+                         .failure = {}})
+               .succeeded);
+  a.part.fenced();
+  CHECK(a.limit() == Share());
+  CHECK(!a.part.next_call());
+}
+
+TEST_CASE("part: a limit that was lowered and not yet returned is raised again") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());
+  a.part.wants(requests(3));  // before the broker has confirmed
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+}
+
+TEST_CASE("part: an idle host returns its part") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());
+  CHECK(a.recorded() == requests(8));
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(cell.ledger() == Ledger());
+}
+
+TEST_CASE("part: nothing is granted on a ledger that was edited by hand") {
+  Cell cell;
+  cell.put(kKeys.ledger(kAnn), R"({"parts":[{"host":"z","concurrent":"all"}]})");
+  Host a(cell, "a", 3);
+  const auto done = a.run();
+  REQUIRE(!done);
+  CHECK(done.error().code == Errc::BadRequest);
+  CHECK_THAT(done.error().detail, Contains("/leasehold/c/ledger/ann") && Contains("restore"));
+  CHECK(a.limit() == Share());
+}
+
+TEST_CASE("change: it is applied when every counting part is newer or gone") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  const auto change = change_of(kKeys, kAnn, CellPolicy{}, cell.view());
+  const auto changed = cell.etcd.execute(change);
+  REQUIRE(changed.succeeded);
+  CHECK(cell.has_mail("a"));
+  CHECK(not_applied(cell.view(), changed.revision) == std::vector{a.owner});
+  CHECK(!cell.etcd.execute(change).succeeded);  // it compares what was read
+
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());
+  CHECK(not_applied(cell.view(), changed.revision) == std::vector{a.owner});
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(not_applied(cell.view(), changed.revision).empty());
+  CHECK(!cell.has_mail("a"));
+
+  Host b(cell, "b", 3);  // a host that comes later gets nothing
+  REQUIRE(b.run());
+  CHECK(b.limit() == Share());
+}
+
+TEST_CASE("records: wrong values are named, and unknown fields are ignored") {
+  const auto problem = [](const std::string& value) {
+    const auto read = read_config(kKeys.config(), value);
+    REQUIRE(!read);
+    CHECK_THAT(read.error().detail, Contains("/leasehold/c/config"));
+    return read.error().detail;
+  };
+  CHECK(read_config("k", text_of(CellConfig{.ttl_ms = 0})).value().ttl_ms == 0);
+  CHECK(read_config("k", R"({"version":1,"ttl_ms":5000,"slack_ms":500,"new":1})"));
+  CHECK_THAT(problem(R"({"version":2,"ttl_ms":5000,"slack_ms":500})"), Contains("version"));
+  CHECK_THAT(problem(R"({"version":1,"ttl_ms":500,"slack_ms":500})"), Contains("ttl_ms is 500"));
+  CHECK_THAT(problem(R"({"version":1,"ttl_ms":"5 s","slack_ms":500})"), Contains("ttl_ms"));
+  HostRecord host{.beat = {7}, .ttl_ms = 30'000, .door = "10.0.0.5:8443", .free_blocks = 12};
+  CHECK(read_host("k", text_of(host).value()).value() == host);
+  for (int i = 0; i < 8; ++i)
+    host.models.push_back(
+        {"model " + std::to_string(i),
+         TextIdentity::parse("sha256:" + std::string(64, '1') + "/int8/f16/1").value()});
+  const auto text = text_of(host);
+  REQUIRE(!text);
+  CHECK(text.error().code == Errc::MessageTooLarge);
+}
+
+TEST_CASE("keys: names in keys are read only from keys of their kind") {
+  CHECK(kKeys.host_in("/leasehold/c/hosts/h1") == HostName{"h1"});
+  CHECK(!kKeys.host_in("/leasehold/d/hosts/h1"));
+  CHECK(!kKeys.host_in("/leasehold/c/hosts/a/b"));
+  CHECK(kKeys.tenant_in_mail(HostName{"h1"}, "/leasehold/c/mail/h1/ann") == kAnn);
+  CHECK(!kKeys.tenant_in_mail(HostName{"h1"}, "/leasehold/c/mail/h12/ann"));
+}

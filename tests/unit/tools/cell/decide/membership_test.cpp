@@ -1,0 +1,192 @@
+// When a host is a member of its cell, and until when it may run.
+#include <catch2/catch.hpp>
+
+#include "tests/simulation/cell/modelled_etcd.hpp"
+#include "tools/cell/decide/membership.hpp"
+#include "tools/cell/decide/silent_hosts.hpp"
+
+using namespace leasehold;
+using namespace leasehold::cell;
+using Catch::Contains;
+using simulation::ModelledEtcd;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+const CellKeys kCell{CellName{"c"}};
+const HostName kHost{"h1"};
+constexpr Duration kTtl = seconds(30);
+
+TimePoint at(Duration time) {
+  return TimePoint{1'000'000'000'000} + time;
+}
+
+HostRecord record(std::uint64_t beat, Duration ttl = kTtl) {
+  return {.beat = {beat}, .ttl_ms = ttl / milliseconds(1)};
+}
+
+struct MemberHost {
+  explicit MemberHost(ModelledEtcd& with) : etcd(with) {}
+
+  /// Sends a beat at `now`. Without `is_answered` it arrives and its reply is lost.
+  MembershipChange beat(std::uint64_t number, Duration now, bool is_answered = true,
+                        Duration ttl = kTtl) {
+    const auto call = membership.next_call(record(number, ttl)).value();
+    membership.sent(record(number, ttl), at(now));
+    const auto reply = etcd.execute(call);
+    return is_answered ? membership.replied(reply).value() : MembershipChange::Renewed;
+  }
+  Duration ceiling() const { return membership.ceiling() - at({}); }
+
+  ModelledEtcd& etcd;
+  Membership membership{kCell, kHost};
+};
+
+void erase(ModelledEtcd& etcd) {
+  etcd.execute({.conditions = {},
+                .success = {etcd::Delete{etcd::KeyRange::one(kCell.host(kHost))}},
+                .failure = {}});
+}
+
+}  // namespace
+
+TEST_CASE("membership: the ceiling counts from the sending of the newest beat that arrived") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  CHECK(!host.membership.may_run(at({})));
+  CHECK(host.beat(1, {}) == MembershipChange::Joined);
+  CHECK(host.ceiling() == kTtl - kCeilingMargin);
+  CHECK(host.beat(2, seconds(10)) == MembershipChange::Renewed);
+  CHECK(host.ceiling() == seconds(40) - kCeilingMargin);
+  CHECK(host.membership.may_run(at(milliseconds(39'799))));
+  CHECK(!host.membership.may_run(at(milliseconds(39'800))));
+}
+
+TEST_CASE("membership: a beat whose reply was lost is recognised, and another number fences") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  host.beat(2, seconds(10), false);
+  CHECK(host.ceiling() == kTtl - kCeilingMargin);  // its outcome is not known yet
+  CHECK(host.beat(3, seconds(20)) == MembershipChange::Renewed);
+  CHECK(host.ceiling() == seconds(40) - kCeilingMargin);  // that of beat 2, which arrived
+  CHECK(host.beat(4, seconds(30)) == MembershipChange::Renewed);
+
+  const auto owner = host.membership.owner();
+  erase(etcd);
+  MemberHost other(etcd);  // a second machine with this name
+  CHECK(other.beat(9, seconds(31)) == MembershipChange::Joined);
+  CHECK(host.beat(5, seconds(32)) == MembershipChange::Fenced);
+  CHECK(!host.membership.may_run(at(seconds(32))));
+  CHECK(host.membership.owner() == std::nullopt);
+  CHECK(host.beat(6, seconds(33)) == MembershipChange::NameInUse);
+  CHECK(other.membership.owner()->incarnation > owner->incarnation);
+}
+
+TEST_CASE("membership: a join whose reply was lost is recognised") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {}, false);
+  CHECK(!host.membership.is_member());
+  CHECK(host.beat(2, seconds(1)) == MembershipChange::Joined);
+  CHECK(host.ceiling() == kTtl - kCeilingMargin);
+}
+
+TEST_CASE("membership: a shorter TTL applies from the sending of its first beat") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {}, true, seconds(600));
+  host.beat(2, seconds(10), false, seconds(30));  // observers may count from it now
+  CHECK(host.ceiling() == seconds(40) - kCeilingMargin);
+  host.beat(3, seconds(20), true, Duration::zero());
+  host.beat(4, seconds(21), true, Duration::zero());
+  CHECK(host.membership.ceiling() == kNoCeiling);
+}
+
+TEST_CASE("membership: a restarted agent goes on in the membership of the earlier one") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  host.beat(2, seconds(10), false);
+  const auto saved = read_saved_membership(text_of(*host.membership.saved(), "boot-1"), "boot-1");
+  REQUIRE(saved);
+  CHECK(*saved == *host.membership.saved());
+  MemberHost next(etcd);
+  next.membership.resume(*saved);
+  CHECK(next.beat(3, seconds(12)) == MembershipChange::Renewed);
+  CHECK(next.membership.owner() == host.membership.owner());
+  CHECK(next.ceiling() == seconds(40) - kCeilingMargin);
+
+  const auto text = text_of(*saved, "boot-1");
+  CHECK(read_saved_membership(text, "boot-2").error().code == Errc::StaleGeneration);
+  CHECK(read_saved_membership(text.substr(0, 40), "boot-1").error().code == Errc::FileCorrupt);
+}
+
+TEST_CASE("membership: a key that was edited by hand fences its host") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  etcd.execute({.conditions = {}, .success = {etcd::Put{kCell.host(kHost), "{"}}, .failure = {}});
+  CHECK(host.beat(2, seconds(10)) == MembershipChange::Fenced);
+}
+
+TEST_CASE("membership: a beat reads what an operator wants, and a wrong value is named") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  CHECK(!host.membership.wanted()->is_draining);
+  const auto want = [&](const std::string& text) {
+    etcd.execute(
+        {.conditions = {}, .success = {etcd::Put{kCell.wanted(kHost), text}}, .failure = {}});
+  };
+  want(R"({"drain": true})");
+  host.beat(2, seconds(1));
+  CHECK(host.membership.wanted()->is_draining);
+  want(R"({"drain": "yes"})");
+  CHECK(host.beat(3, seconds(2)) == MembershipChange::Renewed);
+  REQUIRE(!host.membership.wanted());
+  CHECK_THAT(host.membership.wanted().error().detail,
+             Contains("/leasehold/c/wanted/h1") && Contains("drain"));
+}
+
+TEST_CASE("silent hosts: a host is expired when one beat was the newest for TTL and slack") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  SilentHosts hosts(kCell, seconds(1));
+  const auto look = [&](Duration now) {
+    hosts.listed(etcd.read(kCell.hosts()), at(now));
+    return hosts.expired(at(now));
+  };
+  for (Duration now{}; now <= milliseconds(31'310); now += milliseconds(10))
+    REQUIRE(look(now).empty());
+  auto expiries = look(milliseconds(31'320));  // (30 s + 1 s) · 1.01, and a step
+  REQUIRE(expiries.size() == 1);
+  CHECK(expiries.front().host == kHost);
+  host.beat(2, seconds(31));  // it arrives first
+  CHECK(!etcd.execute(expiries.front().transaction).succeeded);
+  CHECK(host.beat(3, seconds(32)) == MembershipChange::Renewed);
+}
+
+TEST_CASE("silent hosts: an outage of etcd, a TTL of zero and a wrong record expire no host") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  SilentHosts hosts(kCell, seconds(1));
+  const auto look = [&](Duration now) {
+    hosts.listed(etcd.read(kCell.hosts()), at(now));
+    return hosts.expired(at(now)).size();
+  };
+  for (Duration now{}; now < seconds(20); now += seconds(1)) CHECK(look(now) == 0);
+  CHECK(look(seconds(120)) == 0);  // every count begins again
+  for (Duration now = seconds(121); now < seconds(151); now += seconds(1)) CHECK(look(now) == 0);
+  CHECK(look(seconds(152)) == 1);
+
+  host.beat(2, seconds(153), true, Duration::zero());
+  for (Duration now = seconds(153); now < seconds(300); now += seconds(1)) CHECK(look(now) == 0);
+  etcd.execute({.conditions = {}, .success = {etcd::Put{kCell.host(kHost), "x"}}, .failure = {}});
+  for (Duration now = seconds(300); now < seconds(400); now += seconds(1)) CHECK(look(now) == 0);
+  REQUIRE(hosts.problems().size() == 1);
+  CHECK_THAT(hosts.problems().front().detail, Contains("hosts/h1"));
+}

@@ -1,0 +1,217 @@
+#include "tools/cell/agent.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <exception>
+#include <utility>
+
+#include "common/machine/service_manager.hpp"
+#include "common/random.hpp"
+#include "ipc/http/http_await.hpp"
+
+namespace leasehold::cell {
+namespace {
+
+using boost::asio::awaitable;
+using std::chrono::milliseconds;
+
+/// A beat that failed is tried again much sooner than the TTL needs.
+constexpr Duration kMinRetry = milliseconds(200);
+constexpr Duration kMaxRetry = milliseconds(1'000);
+constexpr Duration kBeatWithoutTtl = std::chrono::seconds(10);
+
+std::int64_t ms(Duration time) {
+  return std::chrono::duration_cast<milliseconds>(time).count();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Agent>> Agent::create(boost::asio::io_context& io, const Clock& clock,
+                                             Options options) {
+  auto file = TRY(MembershipFile::open(options.state_directory));
+  return std::unique_ptr<Agent>(new Agent(io, clock, std::move(options), std::move(file)));
+}
+
+Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, MembershipFile file)
+    : io_(io),
+      clock_(clock),
+      options_(std::move(options)),
+      keys_(options_.cell),
+      file_(std::move(file)),
+      etcd_(io, options_.etcd),
+      timer_(io),
+      membership_(keys_, options_.host) {}
+
+void Agent::start() {
+  boost::asio::co_spawn(io_, run(), [](const std::exception_ptr& error) {
+    if (error) std::rethrow_exception(error);
+  });
+}
+
+awaitable<void> Agent::run() {
+  resume();
+  co_await read_config();
+  while (true) {
+    co_await beat();
+    const Duration time = time_to_next_beat();
+    co_await pause(time);
+    report_ceiling();
+  }
+}
+
+awaitable<void> Agent::pause(Duration time) {
+  timer_.expires_after(time);
+  (void)co_await timer_.async_wait(http::kAwait);
+}
+
+/// Without a file that can be used, the name is free after the TTL.
+void Agent::resume() {
+  const auto saved = file_.read();
+  if (!saved) {
+    spdlog::warn("membership not resumed code={} reason=\"{}\"", name(saved.error().code),
+                 saved.error().detail);
+  } else if (*saved) {
+    membership_.resume(**saved);
+    spdlog::info("membership resumed cell={} host={} incarnation={}", options_.cell.value,
+                 options_.host.value, (*saved)->incarnation.value);
+  }
+}
+
+/// A cell without a config has the default terms.
+awaitable<void> Agent::read_config() {
+  while (true) {
+    const auto read = co_await etcd_.range(etcd::KeyRange::one(keys_.config()));
+    Result<CellConfig> config;
+    if (!read) {
+      config = std::unexpected(read.error());
+    } else if (!read->entries.empty()) {
+      config = cell::read_config(keys_.config(), read->entries.front().value);
+    }
+    if (config) {
+      config_ = *config;
+      spdlog::info("cell found cell={} ttl_ms={} slack_ms={}", options_.cell.value, config_.ttl_ms,
+                   config_.slack_ms);
+      lost_.reset();
+      co_return;
+    }
+    report_lost(config.error());
+    co_await pause(kMaxRetry);
+  }
+}
+
+Duration Agent::time_to_next_beat() const {
+  const Duration regular = config_.ttl_ms == 0 ? kBeatWithoutTtl : config_.ttl() / 3;
+  const bool is_late = lost_.has_value() || !membership_.is_member();
+  const Duration next = is_late ? std::clamp(regular / 4, kMinRetry, kMaxRetry) : regular;
+  const Duration left = membership_.ceiling() - clock_.now();
+  return left > Duration::zero() ? std::min(next, left) : next;
+}
+
+awaitable<void> Agent::beat() {
+  const HostRecord record{.beat = {random_bits()},
+                          .ttl_ms = config_.ttl_ms,
+                          .door = options_.door,
+                          .models = {},
+                          .is_draining = is_draining_,
+                          .audit_head = {}};
+  auto call = membership_.next_call(record);
+  if (!call) co_return report_lost(call.error());
+  membership_.sent(record, clock_.now());
+  if (const auto written = file_.write(membership_.saved()); !written)
+    co_return report_lost(written.error());
+  etcd::Transaction transaction = *std::move(call);
+  const auto reply = co_await etcd_.commit(std::move(transaction));
+  if (!reply) co_return report_lost(reply.error());
+  const auto change = membership_.replied(*reply);
+  if (!change) co_return report_lost(change.error());
+  if (lost_) spdlog::info("beats arrive again");
+  lost_.reset();
+  // A join is known only now. An error is reported when the next beat writes the file.
+  (void)file_.write(membership_.saved());
+  enter(*change);
+  if (*change == MembershipChange::NameInUse) {
+    co_await expire_own_name(*reply);
+  } else if (*change != MembershipChange::Fenced) {
+    obey_operator();
+  }
+}
+
+void Agent::enter(MembershipChange change) {
+  switch (change) {
+    case MembershipChange::Joined: {
+      own_name_.reset();
+      is_past_ceiling_ = false;
+      const auto owner = membership_.owner();
+      spdlog::info("host joined cell={} host={} incarnation={} ceiling_in_ms={}",
+                   options_.cell.value, options_.host.value, owner->incarnation.value,
+                   ms(membership_.ceiling() - clock_.now()));
+      notify_service_manager(fmt::format("READY=1\nSTATUS=Member of {} as {}", options_.cell.value,
+                                         options_.host.value));
+      return;
+    }
+    case MembershipChange::Renewed:
+      if (std::exchange(is_past_ceiling_, false))
+        spdlog::info("ceiling renewed host={}", options_.host.value);
+      spdlog::debug("beat arrived ceiling_in_ms={}", ms(membership_.ceiling() - clock_.now()));
+      return;
+    case MembershipChange::Fenced:
+      is_past_ceiling_ = false;
+      spdlog::error(
+          "host fenced host={} reason=\"another process deleted or replaced its key\"; it "
+          "joins again without parts",
+          options_.host.value);
+      return;
+    case MembershipChange::NameInUse:
+      if (own_name_) return;
+      own_name_.emplace(keys_, config_.slack());
+      spdlog::warn(
+          "name in use host={} reason=\"another host has this name, or an earlier agent of "
+          "this host lost its --state-dir\"; give one of two hosts another --host; a silent "
+          "one is expired after its TTL",
+          options_.host.value);
+  }
+}
+
+/// A host that lost its state waits for its own earlier membership to expire, by the rule for all
+/// observers.
+awaitable<void> Agent::expire_own_name(const etcd::TransactionReply& refusal) {
+  own_name_->listed(refusal.found.front(), clock_.now());
+  for (Expiry& expiry : own_name_->expired(clock_.now())) {
+    etcd::Transaction transaction = std::move(expiry.transaction);
+    const auto reply = co_await etcd_.commit(std::move(transaction));
+    if (reply && reply->succeeded) spdlog::info("silent host expired host={}", expiry.host.value);
+  }
+}
+
+void Agent::obey_operator() {
+  const auto& wanted = membership_.wanted();
+  if (!wanted) {
+    spdlog::warn("operator's key not read code={} reason=\"{}\"", name(wanted.error().code),
+                 wanted.error().detail);
+  } else if (std::exchange(is_draining_, wanted->is_draining) != wanted->is_draining) {
+    spdlog::info("{} host={}", is_draining_ ? "host drains" : "host no longer drains",
+                 options_.host.value);
+  }
+}
+
+/// Once for each reason, not for each attempt.
+void Agent::report_lost(const Error& error) {
+  if (std::exchange(lost_, error.code) == error.code) return;
+  const bool is_member = membership_.is_member();
+  const std::string left =
+      is_member ? fmt::format(" ceiling_in_ms={}", ms(membership_.ceiling() - clock_.now())) : "";
+  spdlog::warn("no beat arrives code={} reason=\"{}\"{}", name(error.code), error.detail, left);
+}
+
+void Agent::report_ceiling() {
+  if (!membership_.is_member() || membership_.may_run(clock_.now())) return;
+  if (std::exchange(is_past_ceiling_, true)) return;
+  spdlog::error("ceiling has passed host={}; cell tenants do not run until a beat arrives",
+                options_.host.value);
+}
+
+}  // namespace leasehold::cell

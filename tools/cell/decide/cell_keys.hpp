@@ -1,0 +1,44 @@
+/// The keys of a cell in etcd, all below "/leasehold/CELL/". Pure.
+///
+///   config          CellConfig, by the operator
+///   hosts/H         HostRecord, by the agent of H; gateways delete it
+///   wanted/H        WantedHost, by the operator
+///   tenants/T       CellPolicy, by `brokerctl cell`
+///   ledger/T        Ledger, by the agents
+///   mail/H/T        a revision of tenants/T, by the program that changed T
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tools/cell/decide/names.hpp"
+
+namespace leasehold::cell {
+
+class CellKeys {
+ public:
+  explicit CellKeys(const CellName& cell) : root_("/leasehold/" + cell.value + "/") {}
+
+  std::string config() const { return root_ + "config"; }
+  std::string host(const HostName& host) const { return root_ + "hosts/" + host.value; }
+  std::string wanted(const HostName& host) const { return root_ + "wanted/" + host.value; }
+  std::string tenant(const TenantId& tenant) const { return root_ + "tenants/" + tenant.value; }
+  std::string ledger(const TenantId& tenant) const { return root_ + "ledger/" + tenant.value; }
+  std::string mail(const HostName& host, const TenantId& tenant) const {
+    return root_ + "mail/" + host.value + "/" + tenant.value;
+  }
+  etcd::KeyRange hosts() const { return etcd::KeyRange::prefix(root_ + "hosts/"); }
+  etcd::KeyRange mail_of(const HostName& host) const {
+    return etcd::KeyRange::prefix(root_ + "mail/" + host.value + "/");
+  }
+
+  /// The name in a key of `hosts`. Nothing for another key.
+  std::optional<HostName> host_in(std::string_view key) const;
+  /// The tenant in a key of `mail_of(host)`. Nothing for another key.
+  std::optional<TenantId> tenant_in_mail(const HostName& host, std::string_view key) const;
+
+ private:
+  std::string root_;
+};
+
+}  // namespace leasehold::cell

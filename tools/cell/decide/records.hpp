@@ -1,0 +1,103 @@
+/// The values of a cell's keys, except the ledger (ledger.hpp).
+///
+/// Values are JSON objects. Operators edit some of them by hand, so all are read as input: an error
+/// names the key, the field and the value. Unknown fields are ignored, so that a newer version can
+/// add some. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/result.hpp"
+#include "ipc/control/tokens/text_identity.hpp"
+#include "tools/cell/decide/names.hpp"
+
+namespace leasehold::cell {
+
+/// `config`: terms of the whole cell.
+struct CellConfig {
+  static constexpr std::int64_t kMinTtlMs = 1'000;
+  static constexpr std::int64_t kMaxTtlMs = 600'000;
+
+  std::uint32_t version = 1;
+  /// How long a host may run after the sending of its newest beat. Zero: without a limit; then only
+  /// an operator expires hosts.
+  std::int64_t ttl_ms = 30'000;
+  std::int64_t slack_ms = 1'000;  ///< Added to the TTL by those who expire a silent host.
+
+  Duration ttl() const { return std::chrono::milliseconds(ttl_ms); }
+  Duration slack() const { return std::chrono::milliseconds(slack_ms); }
+  bool operator==(const CellConfig&) const = default;
+};
+
+/// A model that a host serves.
+struct OfferedModel {
+  std::string name;
+  TextIdentity identity;
+  bool operator==(const OfferedModel&) const = default;
+};
+
+/// `hosts/H`: one beat. A host runs under its TTL, not under that of a later CellConfig.
+struct HostRecord {
+  /// Each beat of each host is written to every member of etcd and sent to every gateway.
+  static constexpr std::size_t kMaxBytes = 512;
+
+  BeatId beat;
+  std::int64_t ttl_ms = 0;  ///< As in CellConfig.
+  std::string door;         ///< Where gateways reach its workers: an address; empty: none.
+  std::vector<OfferedModel> models;
+  std::uint32_t free_blocks = 0;
+  bool is_draining = false;
+  std::string audit_head;  ///< Head of the audit chain of its broker; empty: none.
+
+  Duration ttl() const { return std::chrono::milliseconds(ttl_ms); }
+  bool operator==(const HostRecord&) const = default;
+};
+
+/// `wanted/H`: what an operator wants of a host.
+struct WantedHost {
+  bool is_draining = false;
+  bool operator==(const WantedHost&) const = default;
+};
+
+/// Amounts that hosts may use of a tenant's limits, or the limits themselves.
+struct Share {
+  std::uint32_t concurrent = 0;
+  std::uint32_t blocks = 0;
+  std::uint32_t reserved = 0;
+  std::uint32_t tokens_per_minute = 0;
+
+  bool is_zero() const { return *this == Share(); }
+  /// True if no amount is greater than that of `limit`.
+  bool fits(const Share& limit) const;
+  bool operator==(const Share&) const = default;
+};
+
+Share operator+(const Share& a, const Share& b);      ///< Stops at the greatest number.
+Share without(const Share& from, const Share& less);  ///< Stops at zero.
+Share smaller(const Share& a, const Share& b);        ///< Of each amount.
+Share greater(const Share& a, const Share& b);        ///< Of each amount.
+std::string to_string(const Share& share);
+
+/// `tenants/T`: the limits over all hosts. A revoked tenant keeps its key, with limits of zero.
+struct CellPolicy {
+  Share limits;
+  bool operator==(const CellPolicy&) const = default;
+};
+
+/// Errors: BadRequest, which names `key` and the field.
+Result<CellConfig> read_config(std::string_view key, std::string_view value);
+Result<HostRecord> read_host(std::string_view key, std::string_view value);
+Result<WantedHost> read_wanted(std::string_view key, std::string_view value);
+Result<CellPolicy> read_policy(std::string_view key, std::string_view value);
+std::string text_of(const CellConfig& config);
+std::string text_of(const WantedHost& wanted);
+std::string text_of(const CellPolicy& policy);
+/// Errors: MessageTooLarge above kMaxBytes.
+Result<std::string> text_of(const HostRecord& host);
+
+}  // namespace leasehold::cell

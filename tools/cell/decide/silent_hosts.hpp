@@ -1,0 +1,59 @@
+/// Which hosts have been silent for so long that they have stopped by themselves, as an observer of
+/// `hosts/` sees it.
+///
+/// An observer counts from the moment at which it first sees a beat, which is after the host sent
+/// it. It deletes the host only if that beat is still the newest. With clock rates that differ by
+/// at most 1 %, the host's ceiling has passed then.
+///
+/// An outage of etcd silences all hosts. So every count begins again after a time without contact.
+///
+/// Time is an argument, on the observer's own CLOCK_BOOTTIME. Threads: one.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "common/result.hpp"
+#include "ipc/etcd/etcd_types.hpp"
+#include "tools/cell/decide/cell_keys.hpp"
+#include "tools/cell/decide/records.hpp"
+
+namespace leasehold::cell {
+
+/// A host that may be expired.
+struct Expiry {
+  HostName host;
+  etcd::Transaction transaction;  ///< Deletes its key if no newer beat has arrived.
+};
+
+class SilentHosts {
+ public:
+  /// Without contact for this long, every count begins again.
+  static constexpr Duration kContactGap = std::chrono::seconds(3);
+
+  SilentHosts(CellKeys keys, Duration slack) : keys_(std::move(keys)), slack_(slack) {}
+
+  /// All entries of `hosts/`, by a linearizable read whose reply came at `now`.
+  void listed(const std::vector<etcd::KeyValue>& entries, TimePoint now);
+  /// Hosts to expire now. A host without a TTL never is, and neither is one whose record cannot be
+  /// read.
+  std::vector<Expiry> expired(TimePoint now) const;
+  /// The error of each record that cannot be read.
+  std::vector<Error> problems() const;
+
+ private:
+  struct Seen {
+    etcd::Revision modified;
+    TimePoint since;
+    Result<HostRecord> record;
+  };
+
+  CellKeys keys_;
+  Duration slack_;
+  std::map<HostName, Seen> seen_;
+  std::optional<TimePoint> contact_;
+};
+
+}  // namespace leasehold::cell

@@ -1,0 +1,26 @@
+#include "tools/cell/decide/tenant_change.hpp"
+
+namespace leasehold::cell {
+
+etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const CellPolicy& policy,
+                            const TenantView& view) {
+  etcd::Transaction change{
+      .conditions = {etcd::Compare::modified_at(keys.ledger(tenant), view.ledger_modified),
+                     etcd::Compare::modified_at(keys.tenant(tenant), view.policy_modified)},
+      .success = {etcd::Put{keys.tenant(tenant), text_of(policy)}},
+      .failure = {}};
+  std::map<std::string, std::string> mails;  // two incarnations of one host have one mail
+  for (const Part& part : view.ledger.parts)
+    mails[keys.mail(part.owner.host, tenant)] = std::to_string(view.policy_modified.value);
+  for (auto& [key, value] : mails) change.success.emplace_back(etcd::Put{key, value});
+  return change;
+}
+
+std::vector<PartOwner> not_applied(const TenantView& view, etcd::Revision changed) {
+  std::vector<PartOwner> owners;
+  for (const Part& part : view.ledger.parts)
+    if (counts(part.owner, view.members) && part.as_of < changed) owners.push_back(part.owner);
+  return owners;
+}
+
+}  // namespace leasehold::cell

@@ -1,0 +1,20 @@
+/// A change of a tenant over the whole cell, and the hosts that have not applied it yet. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/cell/decide/tenant_view.hpp"
+
+namespace leasehold::cell {
+
+/// Writes the policy and mails every host that has a part. It compares the ledger that `view` has:
+/// a host that takes a part at the same time either is mailed or sees the new policy.
+etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const CellPolicy& policy,
+                            const TenantView& view);
+
+/// The owners of counting parts that have not applied the policy of revision `changed`. When there
+/// is none, the tenant is served under it everywhere.
+std::vector<PartOwner> not_applied(const TenantView& view, etcd::Revision changed);
+
+}  // namespace leasehold::cell

@@ -1,0 +1,238 @@
+#include "tools/cell/decide/tenant_part.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "common/expects.hpp"
+
+namespace leasehold::cell {
+
+void TenantPart::joined(PartOwner owner) {
+  fenced();
+  owner_ = std::move(owner);
+  is_due_ = !demand_.is_zero();
+}
+
+void TenantPart::fenced() {
+  owner_.reset();
+  set_limit({});
+  may_run_ = recorded_ = {};
+  is_certain_ = true;
+  is_due_ = false;
+  stage_ = Stage::Idle;
+  next_.reset();
+}
+
+/// A write of the earlier agent may still arrive. It leaves at least what the broker may run.
+void TenantPart::resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run) {
+  owner_ = std::move(owner);
+  limit_ = limit;
+  may_run_ = recorded_ = greater(limit.share, may_run);
+  is_certain_ = false;
+  is_due_ = true;
+}
+
+void TenantPart::wants(const Share& demand) {
+  if (demand == demand_) return;
+  demand_ = demand;
+  is_due_ = true;
+}
+
+void TenantPart::set_limit(const Share& share) {
+  if (share != limit_.share) limit_ = {share, limit_.revision + 1};
+}
+
+/// A bound only shrinks: the broker cannot run more than what it could run before.
+void TenantPart::confirmed(std::uint64_t revision, const Share& may_run) {
+  if (revision != limit_.revision) return;
+  may_run_ = greater(limit_.share, smaller(may_run, may_run_));
+  if (may_run_ != recorded_) is_due_ = true;
+}
+
+// ---------------------------------------------------------------- calls
+
+etcd::Transaction TenantPart::read_ledger() const {
+  etcd::Transaction read = ledger_read(keys_, tenant_);
+  read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.mail(owner_->host, tenant_))});
+  return read;
+}
+
+std::optional<etcd::Transaction> TenantPart::next_call() {
+  if (!owner_ || is_calling_) return std::nullopt;
+  if (stage_ == Stage::Idle && is_due_) {
+    is_due_ = false;
+    stage_ = Stage::ReadLedger;
+    next_ = read_ledger();
+  }
+  if (!next_) return std::nullopt;
+  is_calling_ = true;
+  caller_ = owner_;
+  return std::exchange(next_, std::nullopt);
+}
+
+Result<void> TenantPart::replied(const etcd::TransactionReply& reply) {
+  expects(is_calling_, "a reply follows a call");
+  is_calling_ = false;
+  if (caller_ != owner_) return {};  // of an earlier membership, which has no part any more
+  switch (std::exchange(stage_, Stage::Idle)) {
+    case Stage::Idle:
+      break;
+    case Stage::ReadLedger:
+      return take_view(reply);
+    case Stage::ReadMembers:
+      view_.members = members_in(keys_, reply);
+      return decide();
+    case Stage::Write:
+      finish_write(reply.succeeded);
+  }
+  return {};
+}
+
+void TenantPart::failed() {
+  expects(is_calling_, "a failure follows a call");
+  is_calling_ = false;
+  if (caller_ != owner_) return;
+  if (std::exchange(stage_, Stage::Idle) == Stage::Write) distrust_write();
+  is_due_ = true;
+}
+
+/// The ledger has what it had before, or what was written.
+void TenantPart::distrust_write() {
+  recorded_ = smaller(recorded_, written_);
+  is_certain_ = false;
+}
+
+Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
+  view_ = TRY(view_of(reply));
+  const auto& mail = reply.found.back();
+  mail_ = mail.empty() ? etcd::Revision() : mail.front().modified;
+  etcd::Transaction members = members_read(keys_, view_);
+  if (members.success.empty()) return decide();
+  next_ = std::move(members);
+  stage_ = Stage::ReadMembers;
+  return {};
+}
+
+// ---------------------------------------------------------------- the decision
+
+/// Returns the counting parts of other hosts. The write then requires that the others do not count:
+/// the key of this host has another incarnation, or theirs has.
+Ledger TenantPart::drop_void_parts(etcd::Transaction& write) const {
+  Ledger others;
+  for (const Part& part : view_.ledger.parts) {
+    if (part.owner.host == owner_->host) continue;
+    if (counts(part.owner, view_.members)) {
+      others.parts.push_back(part);
+    } else {
+      write.conditions.push_back(
+          etcd::Compare::not_created_at(keys_.host(part.owner.host), part.owner.incarnation));
+    }
+  }
+  return others;
+}
+
+/// The shares of this host and of the others, in their order. All hosts compute the same division,
+/// so it is made in the order of the owners.
+std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
+  std::vector<std::pair<PartOwner, Claim>> claims{{*owner_, {recorded_, demand_}}};
+  for (const Part& part : others.parts) claims.push_back({part.owner, {part.share, part.demand}});
+  std::vector<std::size_t> order(claims.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return claims[i].first; });
+  std::vector<Claim> sorted;
+  for (const std::size_t i : order) sorted.push_back(claims[i].second);
+  const std::vector<Share> divided = divide(view_.policy.limits, sorted);
+  std::vector<Share> shares(claims.size());
+  for (std::size_t at = 0; at < order.size(); ++at) shares[order[at]] = divided[at];
+  return shares;
+}
+
+/// Mails hosts that have too much, if this one is short, and hosts that have too little, if this
+/// one lowers its part.
+void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& shares,
+                           etcd::Transaction& write) const {
+  const bool is_short = !demand_.fits(written_);
+  const bool is_lowering = !recorded_.fits(written_);
+  for (std::size_t i = 0; i < others.parts.size(); ++i) {
+    const Part& part = others.parts[i];
+    const Share& share = shares[i + 1];
+    if (!(is_short && !part.share.fits(share)) && !(is_lowering && !share.fits(part.share)))
+      continue;
+    write.success.emplace_back(etcd::Put{keys_.mail(part.owner.host, tenant_),
+                                         std::to_string(view_.policy_modified.value)});
+  }
+}
+
+/// Nothing: this host has no entry.
+std::optional<Part> TenantPart::new_part() const {
+  const bool wants_some = !demand_.is_zero() && !view_.policy.limits.is_zero();
+  if (written_.is_zero() && !wants_some) return std::nullopt;
+  const Part* earlier = view_.ledger.find(*owner_);
+  Part part{.owner = *owner_,
+            .share = written_,
+            .demand = demand_,
+            .as_of = view_.policy_modified,
+            .instead_of = earlier ? earlier->instead_of : std::nullopt};
+  if (!may_run_.fits(view_.policy.limits) && earlier) part.as_of = earlier->as_of;
+  return part;
+}
+
+Result<void> TenantPart::decide() {
+  view_.members[owner_->host] = owner_->incarnation;
+  etcd::Transaction write{
+      .conditions = {etcd::Compare::modified_at(keys_.ledger(tenant_), view_.ledger_modified),
+                     etcd::Compare::modified_at(keys_.tenant(tenant_), view_.policy_modified),
+                     etcd::Compare::created_at(keys_.host(owner_->host), owner_->incarnation)},
+      .success = {},
+      .failure = {}};
+  Ledger ledger = drop_void_parts(write);
+  const std::vector<Share> shares = divide_among(ledger);
+  target_ = demand_.is_zero() ? Share() : shares.front();
+  set_limit(smaller(limit_.share, target_));
+  const Share free = without(view_.policy.limits, counting_sum(ledger, view_.members));
+  written_ = greater(may_run_, smaller(target_, free));
+  add_mails(ledger, shares, write);
+  if (auto part = new_part()) ledger.parts.push_back(*std::move(part));
+  if (ledger.parts.size() > Ledger::kMaxParts) {
+    return fail(
+        Errc::PoolExhausted,
+        fmt::format("{} hosts have parts of tenant {}, which is the most; serve it on fewer "
+                    "hosts",
+                    Ledger::kMaxParts, tenant_.value));
+  }
+  const std::string mail_key = keys_.mail(owner_->host, tenant_);
+  if (mail_.value > 0) {
+    write.conditions.push_back(etcd::Compare::modified_at(mail_key, mail_));
+    write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(mail_key)});
+  }
+  std::ranges::sort(ledger.parts, {}, &Part::owner);
+  // A limit that was lowered and is due again is raised by a write, too.
+  const bool is_raised = smaller(target_, written_).fits(limit_.share);
+  if (is_certain_ && is_raised && mail_.value == 0 && ledger == view_.ledger) return {};
+  if (!ledger.parts.empty()) {
+    write.success.emplace_back(etcd::Put{keys_.ledger(tenant_), text_of(ledger)});
+  } else if (view_.ledger_modified.value > 0) {
+    write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(keys_.ledger(tenant_))});
+  }
+  next_ = std::move(write);
+  stage_ = Stage::Write;
+  return {};
+}
+
+void TenantPart::finish_write(bool has_succeeded) {
+  if (!has_succeeded) {
+    distrust_write();  // a proxy may have sent it twice
+    is_due_ = true;
+    return;
+  }
+  is_certain_ = true;
+  recorded_ = written_;
+  set_limit(greater(limit_.share, smaller(target_, recorded_)));
+  may_run_ = greater(may_run_, limit_.share);
+  ensures(may_run_.fits(recorded_), "the broker has at most what the ledger says");
+}
+
+}  // namespace leasehold::cell

@@ -1,0 +1,99 @@
+/// The part of one tenant's limits that this host has: takes, raises, lowers and returns it.
+///
+/// Raise: first the ledger, then the broker. Lower: first the broker; when the broker has confirmed
+/// that no more can run, the ledger. So what can run here is at most what the ledger says.
+///
+/// A write whose reply is lost may arrive later. It compares the revision of the ledger that it
+/// read, so it cannot follow a later write. Hence the broker is raised only by the reply of a
+/// write, never by a read; and a lowering whose outcome is not known counts as done.
+///
+/// Threads: one.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "common/result.hpp"
+#include "ipc/etcd/etcd_types.hpp"
+#include "tools/cell/decide/cell_keys.hpp"
+#include "tools/cell/decide/division.hpp"
+#include "tools/cell/decide/tenant_view.hpp"
+
+namespace leasehold::cell {
+
+/// A limit that the broker gets. A confirmation names its revision, so that one about an earlier
+/// limit of the same size is not taken for one about this limit.
+struct BrokerLimit {
+  Share share;
+  std::uint64_t revision = 0;
+  bool operator==(const BrokerLimit&) const = default;
+};
+
+class TenantPart {
+ public:
+  TenantPart(CellKeys keys, TenantId tenant) : keys_(std::move(keys)), tenant_(std::move(tenant)) {}
+
+  /// A membership begins, with a part of zero.
+  void joined(PartOwner owner);
+  /// A restarted agent goes on in a membership. `limit` and `may_run` are what the broker says,
+  /// after everything that the earlier agent sent to it.
+  void resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run);
+  /// The membership has ended. The limit is zero, and the leases of the tenant must be revoked.
+  void fenced();
+  /// What the workers of this host could use. Zero returns the part.
+  void wants(const Share& demand);
+  /// A mail for this tenant has arrived, or the host could use more: reads the ledger again.
+  void look_again() { is_due_ = true; }
+
+  /// What the broker may use now. The caller passes each change on to the broker.
+  const BrokerLimit& limit() const { return limit_; }
+  /// The broker has applied the limit of this revision; at most `may_run` can still run or be held.
+  void confirmed(std::uint64_t revision, const Share& may_run);
+  /// True if the host could use more than it has; the caller then calls `look_again` from time to
+  /// time.
+  bool is_short() const { return owner_ && !demand_.fits(recorded_); }
+
+  /// The next call to etcd. Nothing: there is nothing to do, or a call is running.
+  std::optional<etcd::Transaction> next_call();
+  /// Errors: BadRequest for a ledger or a policy that is wrong, PoolExhausted when too many hosts
+  /// have parts. Nothing is granted then.
+  Result<void> replied(const etcd::TransactionReply& reply);
+  /// The call may have been executed, or may be executed later.
+  void failed();
+
+ private:
+  enum class Stage : std::uint8_t { Idle, ReadLedger, ReadMembers, Write };
+
+  etcd::Transaction read_ledger() const;
+  Result<void> take_view(const etcd::TransactionReply& reply);
+  Result<void> decide();
+  Ledger drop_void_parts(etcd::Transaction& write) const;
+  std::vector<Share> divide_among(const Ledger& others) const;
+  void add_mails(const Ledger& others, const std::vector<Share>& shares,
+                 etcd::Transaction& write) const;
+  void set_limit(const Share& share);
+  void distrust_write();
+  std::optional<Part> new_part() const;
+  void finish_write(bool has_succeeded);
+
+  CellKeys keys_;
+  TenantId tenant_;
+  std::optional<PartOwner> owner_;
+  Share demand_;
+  BrokerLimit limit_;
+  Share may_run_;           // at least limit_
+  Share recorded_;          // surely in the ledger; at least may_run_
+  bool is_certain_ = true;  // the outcome of the last write is known
+  bool is_due_ = false;
+
+  Stage stage_ = Stage::Idle;
+  bool is_calling_ = false;
+  std::optional<PartOwner> caller_;  // whose call is running
+  std::optional<etcd::Transaction> next_;
+  TenantView view_;
+  etcd::Revision mail_;  // of the mail for this host; zero: none
+  Share target_;
+  Share written_;
+};
+
+}  // namespace leasehold::cell

@@ -1,0 +1,76 @@
+#include "tools/cell/membership_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "common/machine/private_directory.hpp"
+#include "common/machine/process.hpp"
+#include "common/machine/text_file.hpp"
+
+namespace leasehold::cell {
+namespace {
+
+constexpr std::size_t kMaxFileBytes = 64 << 10;
+
+Result<UniqueFd> lock_directory(const std::string& directory) {
+  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return fail_file("open the state directory " + directory, errno);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return fail_file("stat " + directory, errno);
+  TRY(check_private_directory(status, "state", directory));
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  return fail(Errc::SocketInUse,
+              fmt::format("another agent uses the state directory {}; stop it, or give this one "
+                          "another --state-dir and --host",
+                          directory));
+}
+
+Result<void> write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t size = ::write(fd, text.data(), text.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return fail_file("write " + path, errno);
+    text.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MembershipFile> MembershipFile::open(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST)
+    return fail_file("make the state directory " + directory, errno);
+  UniqueFd lock = TRY(lock_directory(directory));
+  std::string boot = TRY(boot_id());
+  return MembershipFile(std::move(lock), directory, std::move(boot));
+}
+
+Result<std::optional<SavedMembership>> MembershipFile::read() const {
+  const auto text = read_trusted_file(path(), kMaxFileBytes);
+  if (!text && text.error().code == Errc::FileNotFound) return std::nullopt;
+  if (!text) return std::unexpected(text.error());
+  return TRY(read_saved_membership(*text, boot_id_));
+}
+
+/// Without fsync: the file is of use only until the machine stops.
+Result<void> MembershipFile::write(const std::optional<SavedMembership>& saved) const {
+  if (!saved) {
+    if (::unlink(path().c_str()) != 0 && errno != ENOENT)
+      return fail_file("remove " + path(), errno);
+    return {};
+  }
+  const std::string next = path() + ".next";
+  const UniqueFd fd(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!fd) return fail_file("write " + next, errno);
+  TRY(write_all(fd.get(), text_of(*saved, boot_id_), next));
+  if (std::rename(next.c_str(), path().c_str()) != 0) return fail_file("replace " + path(), errno);
+  return {};
+}
+
+}  // namespace leasehold::cell
