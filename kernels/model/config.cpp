@@ -181,8 +181,10 @@ Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
                                     const Architecture& architecture) {
   const SoftcapRule& rule = architecture.softcaps;
   if (!rule.is_supported) return SoftcapConfig{};
-  return SoftcapConfig{.attention = TRY(read_softcap(keys, kAttentionSoftcap, rule.attention)),
-                       .logits = TRY(read_softcap(keys, kLogitSoftcap, rule.logits))};
+  SoftcapConfig softcaps;
+  softcaps.attention = TRY(read_softcap(keys, kAttentionSoftcap, rule.attention));
+  softcaps.logits = TRY(read_softcap(keys, kLogitSoftcap, rule.logits));
+  return softcaps;
 }
 
 /// Reads the scales and the epsilons of the norms.
