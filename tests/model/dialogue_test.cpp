@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kModels[] = {"granite",    "mistral3", "phi3",
-                                        "phi3-short", "qwen3vl",  "smollm3"};
+constexpr std::string_view kModels[] = {"gpt-oss", "granite",    "mistral3", "olmo2",
+                                        "phi3",    "phi3-short", "qwen3vl",  "smollm3"};
 /// The clock of the prompts: 2026-10-05 12:00 UTC.
 constexpr std::int64_t kNow = 1'791'201'600;
 
@@ -56,6 +56,10 @@ TEST_CASE("dialogue: every vocabulary makes the tokens of llama.cpp") {
     CAPTURE(model, text);
     // Qwen's tokenizers compose characters first (NFC); llama.cpp leaves that out.
     if (model.starts_with("qwen") && to_nfc(text) != text) continue;
+    // llama.cpp reads the tokens of the harmony format in every text; here a client cannot write
+    // them.
+    if (tokenizer.has_harmony() && !one["special"].get<bool>() && text.contains("<|constrain|>"))
+      continue;
     const auto mode = one["special"].get<bool>() ? SpecialTokens::AsTokens : SpecialTokens::AsText;
     CHECK(required(tokenizer.encode(text, mode)) == one["ids"].get<std::vector<TokenId>>());
   }

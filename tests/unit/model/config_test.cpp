@@ -322,6 +322,6 @@ TEST_CASE("config: the small trained models have their known dimensions") {
 }
 
 TEST_CASE("config: a real file of an unsupported architecture is refused by name") {
-  check_refused({{tiny_model("gemma2"), Errc::UnsupportedModel,
+  check_refused({{tiny_model("falcon"), Errc::UnsupportedModel,
                   "this build computes llama, qwen2, qwen3, qwen2moe, qwen3moe"}});
 }

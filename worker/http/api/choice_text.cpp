@@ -39,13 +39,19 @@ std::string call_prefix(const ApiRequest& request, std::uint32_t choice) {
 std::string MarkerNames::add(const wire::TokenEmitted& token) {
   constexpr std::string_view kMarkers[] = {"<think>",      "</think>",     "<tool_call>",
                                            "</tool_call>", "[TOOL_CALLS]", "<|python_tag|>"};
+  constexpr std::string_view kHarmony[] = {"<|start|>",     "<|channel|>", "<|message|>",
+                                           "<|constrain|>", "<|end|>",     "<|call|>",
+                                           "<|return|>"};
   if (!tokenizer_->contains(token.token)) return place(token.text);
   const std::string decoded = decoder_.push(token.token);
   decoded_bytes_ += decoded.size();
   unsent_ += decoded;
   const std::string_view name = tokenizer_->text(token.token);
+  const auto is_in = [&](const auto& names) {
+    return std::ranges::find(names, name) != std::end(names);
+  };
   const bool is_marker = tokenizer_->piece(token.token).empty() &&
-                         std::ranges::find(kMarkers, name) != std::end(kMarkers);
+                         (tokenizer_->has_harmony() ? is_in(kHarmony) : is_in(kMarkers));
   if (is_marker) markers_.push_back({.name = std::string(name), .at = decoded_bytes_});
   return place(token.text);
 }
@@ -82,14 +88,26 @@ ChatText::ChatText(const ApiRequest& request, std::uint32_t choice, const Tokeni
       tool_name_(request.tool_name),
       markers_(tokenizer),
       reasoning_(request.begins_inside_reasoning),
-      tool_calls_(request.tool_names) {}
+      tool_calls_(request.tool_names) {
+  if (!tokenizer.has_harmony()) return;
+  // Without tools, no name is one.
+  const bool has_tools = tool_form_ != ToolForm::None;
+  harmony_.emplace(has_tools ? request.tool_names : std::vector<std::string>{""});
+}
 
 void ChatText::add(std::string_view text, ChoicePart& part) {
   if (is_forced()) return void(forced_ += text);
+  if (harmony_) return add_harmony(harmony_->push(text), part);
   ReasoningParser::Output split = reasoning_.push(text);
   part.reasoning += split.reasoning;
   if (tool_form_ == ToolForm::None) return void(part.text += split.text);
   ToolCallParser::Output said = tool_calls_.push(split.text);
+  part.text += said.text;
+  add_calls(std::move(said.calls), part);
+}
+
+void ChatText::add_harmony(HarmonyParser::Output said, ChoicePart& part) {
+  part.reasoning += said.reasoning;
   part.text += said.text;
   add_calls(std::move(said.calls), part);
 }
@@ -107,6 +125,7 @@ void ChatText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
 void ChatText::end(std::string_view rest, ChoicePart& part) {
   add(markers_.end(rest), part);
   if (is_forced()) return end_forced(part);
+  if (harmony_) return add_harmony(harmony_->finish(), part);
   ReasoningParser::Output split = reasoning_.finish();
   part.reasoning += split.reasoning;
   if (tool_form_ == ToolForm::None) return void(part.text += split.text);

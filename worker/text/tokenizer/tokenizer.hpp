@@ -59,6 +59,10 @@ class Tokenizer {
   /// The size of the longest piece.
   std::size_t longest_piece_bytes() const { return vocabulary_->longest_piece_bytes; }
 
+  /// True if the vocabulary has the control tokens of OpenAI's harmony format, with which a turn
+  /// has several messages.
+  bool has_harmony() const { return vocabulary_->has_harmony; }
+
   std::optional<TokenId> bos() const { return vocabulary_->bos; }
   bool adds_space_prefix() const { return vocabulary_->adds_space_prefix; }
 
