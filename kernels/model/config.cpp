@@ -215,8 +215,10 @@ Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
                                     const Architecture& architecture) {
   const SoftcapRule& rule = architecture.softcaps;
   if (!rule.is_supported) return SoftcapConfig{};
-  return SoftcapConfig{.attention = TRY(read_softcap(keys, kAttentionSoftcap, rule.attention)),
-                       .logits = TRY(read_softcap(keys, kLogitSoftcap, rule.logits))};
+  SoftcapConfig softcaps;
+  softcaps.attention = TRY(read_softcap(keys, kAttentionSoftcap, rule.attention));
+  softcaps.logits = TRY(read_softcap(keys, kLogitSoftcap, rule.logits));
+  return softcaps;
 }
 
 /// Reads the scales and the epsilons of the norms.
@@ -313,7 +315,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
   const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
   config.experts = TRY(read_experts(keys, *architecture, config.n_layers, n_ff));
-  config.n_ff = config.has_experts(0) ? 0 : n_ff;
+  config.n_ff = config.experts.in_layer(0) ? 0 : n_ff;
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(keys, config));

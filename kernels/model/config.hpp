@@ -27,6 +27,8 @@ struct ExpertConfig {
   std::uint32_t n_shared_ff = 0;     ///< Width of the expert that computes every row; 0: none.
   std::uint32_t n_dense_layers = 0;  ///< The first layers, which have no experts.
 
+  bool in_layer(std::uint32_t layer) const { return n_experts > 0 && layer >= n_dense_layers; }
+
   bool operator==(const ExpertConfig&) const = default;
 };
 
@@ -89,14 +91,13 @@ struct ModelConfig {
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
   PoolingType pooling_type = PoolingType::None;
 
-  bool has_experts(std::uint32_t layer) const {
-    return experts.n_experts > 0 && layer >= experts.n_dense_layers;
-  }
-  /// The larger width of the feed-forwards that compute every row.
-  std::uint32_t common_ff() const { return std::max(n_ff, experts.n_shared_ff); }
-
   bool operator==(const ModelConfig&) const = default;
 };
+
+/// The larger width of the feed-forwards that compute every row.
+inline std::uint32_t common_ff(const ModelConfig& config) {
+  return std::max(config.n_ff, config.experts.n_shared_ff);
+}
 
 /// Errors: FileCorrupt for a missing or inconsistent key; MissingWeight without token_embd.weight;
 /// UnsupportedModel with the key for an architecture, a scaling of positions or other metadata that

@@ -161,11 +161,9 @@ Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConf
                                     float freq_base) {
   constexpr const char* kKey = "rope.freq_base_swa";
   const float fallback = freq_base > 0.0f ? freq_base : others.base;
-  RopeConfig config{.dim = others.dim,
-                    .base = TRY(keys.get_or<float>(kKey, fallback)),
-                    .style = others.style,
-                    .skip_every = others.skip_every};
-  config.base = TRY(keys.between(kKey, 1.0f, 1e12f, config.base));
+  const auto base = TRY(keys.get_or<float>(kKey, fallback));
+  RopeConfig config{.dim = others.dim, .style = others.style, .skip_every = others.skip_every};
+  config.base = TRY(keys.between(kKey, 1.0f, 1e12f, base));
   return config;
 }
 

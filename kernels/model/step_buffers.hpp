@@ -23,8 +23,8 @@ struct StepBuffers {
   float* k = nullptr;          // [max_rows, n_kv_heads, head_dim]
   float* v = nullptr;          // [max_rows, n_kv_heads, head_dim]
   float* attention = nullptr;  // [max_rows, n_heads, head_dim]
-  float* gate = nullptr;       // [max_rows, common_ff()]
-  float* up = nullptr;         // [max_rows, common_ff()]
+  float* gate = nullptr;       // [max_rows, common_ff]
+  float* up = nullptr;         // [max_rows, common_ff]
   float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
   // Used by models with experts.
@@ -46,8 +46,8 @@ struct StepBuffers {
     take(k, rows * config.n_kv_heads * config.head_dim);
     take(v, rows * config.n_kv_heads * config.head_dim);
     take(attention, rows * config.n_heads * config.head_dim);
-    take(gate, rows * config.common_ff());
-    take(up, rows * config.common_ff());
+    take(gate, rows * common_ff(config));
+    take(up, rows * common_ff(config));
     take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
     const ExpertConfig& experts = config.experts;
     if (experts.n_experts == 0) return;

@@ -57,7 +57,7 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     add_layer(file, config, layer, architecture->attention, needs);
     add_layer(file, config, layer,
-              config.has_experts(layer) ? architecture->experts : architecture->feed_forward,
+              config.experts.in_layer(layer) ? architecture->experts : architecture->feed_forward,
               needs);
   }
   needs.push_back({std::string(kOutputNorm.name), kOutputNorm});

@@ -1,5 +1,7 @@
 #include "kernels/model/window_config.hpp"
 
+#include <utility>
+
 #include "kernels/model/architecture.hpp"
 #include "kernels/model/architecture_keys.hpp"
 
@@ -33,7 +35,8 @@ Result<WindowConfig> read_windows(const ArchitectureKeys& keys, const Architectu
   if (full_every == 0) return WindowConfig{};
   const auto width = TRY(keys.get_or<std::uint32_t>(kWidth, 0));
   if (width == 0) return WindowConfig{};
-  return WindowConfig{.width = width, .has_window = TRY(read_pattern(keys, full_every, n_layers))};
+  std::vector<bool> pattern = TRY(read_pattern(keys, full_every, n_layers));
+  return WindowConfig{.width = width, .has_window = std::move(pattern)};
 }
 
 }  // namespace leasehold

@@ -19,8 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Models in the tree.
-constexpr std::string_view kModels[] = {"granite",    "mistral3", "phi3",
-                                        "phi3-short", "qwen3vl",  "smollm3"};
+constexpr std::string_view kModels[] = {"gpt-oss", "granite",    "mistral3", "olmo2",
+                                        "phi3",    "phi3-short", "qwen3vl",  "smollm3"};
 /// Vocabularies in the tree.
 constexpr std::string_view kVocabularies[] = {"dbrx", "gemma3",  "gemma4", "glm4",
                                               "lfm2", "pixtral", "qwen35"};
@@ -69,6 +69,10 @@ void check_tokens(const std::string& model, const std::string& tokens) {
     CAPTURE(model, text);
     // Qwen's tokenizers compose characters first (NFC); llama.cpp leaves that out.
     if (model.contains("qwen") && to_nfc(text) != text) continue;
+    // llama.cpp reads the tokens of the harmony format in every text; here a client cannot write
+    // them.
+    if (tokenizer.has_harmony() && !one["special"].get<bool>() && text.contains("<|constrain|>"))
+      continue;
     const auto mode = one["special"].get<bool>() ? SpecialTokens::AsTokens : SpecialTokens::AsText;
     CHECK(required(tokenizer.encode(text, mode)) == one["ids"].get<std::vector<TokenId>>());
   }

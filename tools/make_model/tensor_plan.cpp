@@ -105,7 +105,7 @@ class LayerPlanner {
       if (&spec == row.attention.data() || !is_vector(spec)) add(spec, row.attention);
     for (const TensorSpec& spec : row.attention.subspan(1))
       if (is_vector(spec)) add(spec, row.attention);
-    const auto ffn = config_.has_experts(layer) ? row.experts : row.feed_forward;
+    const auto ffn = config_.experts.in_layer(layer) ? row.experts : row.feed_forward;
     for (const TensorSpec& spec : ffn) add(spec, ffn);
   }
 

@@ -200,7 +200,7 @@ class Transformer::Pass {
   void ffn_block(const LayerWeights& layer) {
     const bool has_norm = bool{layer.ffn_norm};
     const RmsNormArgs norm = norm_of(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (!model_.config_.has_experts(context_.layer)) {
+    if (!model_.config_.experts.in_layer(context_.layer)) {
       const bool has_output_norm = bool{layer.ffn_output_norm};
       feed_forward(layer, {.norm = has_norm ? &norm : nullptr,
                            .x = has_norm ? s().normed : x(),

@@ -10,7 +10,7 @@ namespace leasehold {
 
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
-  const std::uint32_t ff_width = std::max(config.common_ff(), config.experts.n_ff);
+  const std::uint32_t ff_width = std::max(common_ff(config), config.experts.n_ff);
   return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
           .n_heads = config.n_heads,

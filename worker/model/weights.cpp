@@ -59,7 +59,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
   const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
   const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
-  const bool is_dense = !config.has_experts(layer);
+  const bool is_dense = !config.experts.in_layer(layer);
   LayerWeights found{.attention_norm = vector("attn_norm.weight"),
                      .query_bias = vector("attn_q.bias"),
                      .key_bias = vector("attn_k.bias"),

@@ -164,7 +164,7 @@ TEST_CASE("backend: a window, a soft cap and sinks match doubles and open no blo
     CAPTURE(threads, test_seed(), window);
     const auto out = c.on(rig);
     REQUIRE(first_difference(out, c.on(reference)) == -1);
-    for (std::size_t first = 0; first < c.rows.size(); ++first) {
+    for (const std::size_t first : {0, 8, 11}) {
       const auto alone = c.on(rig, first, 1);
       const auto at = out.begin() + static_cast<std::ptrdiff_t>(first * c.row_floats());
       REQUIRE(std::equal(alone.begin(), alone.end(), at));

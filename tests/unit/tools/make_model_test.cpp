@@ -8,9 +8,12 @@
 #include <filesystem>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "kernels/model/config.hpp"
+#include "kernels/model/weights_layout.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "tests/support/plain_formats.hpp"
 #include "tests/support/test_paths.hpp"
@@ -165,6 +168,33 @@ TEST_CASE("make_model: a model with experts has a router and stacked matrices") 
     CHECK(tensor.matrices == 8);
   }
   CHECK_FALSE(has_dense);
+}
+
+TEST_CASE(
+    "make_model: a worker loads a model of every architecture, with and without what it may lack") {
+  const ScratchFolder folder;
+  std::istringstream names(architecture_names());
+  for (std::string name; std::getline(names >> std::ws, name, ',');) {
+    ModelRequest request = tiny(TensorType::MXFP4);
+    request.architecture = *architecture_from(name);
+    request.shape.rope_width = 8;
+    if (!request.row().experts.empty()) {
+      request.shape.experts = 4;
+      request.shape.experts_used = 2;
+      request.shape.dense_layers = request.row().feed_forward.empty() ? 0 : 1;
+    }
+    for (const bool has_optional : {false, true}) {
+      CAPTURE(name, has_optional);
+      request.has_optional = has_optional;
+      const std::string path = folder.file(name + ".gguf");
+      REQUIRE(write_model(request, path, [](auto, auto) {}));
+      const auto file = GgufFile::open(path);
+      REQUIRE(file.has_value());
+      const auto config = read_config(*file);
+      REQUIRE(config.has_value());
+      REQUIRE(make_weights_layout(*file, *config).has_value());
+    }
+  }
 }
 
 TEST_CASE("make_model: weights do not depend on the batch size") {

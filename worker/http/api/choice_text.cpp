@@ -44,12 +44,18 @@ std::string call_prefix(const ApiRequest& request, std::uint32_t choice) {
 // ---------------------------------------------------------------------------------------- markers
 
 std::string MarkerNames::add(const wire::TokenEmitted& token) {
+  constexpr std::string_view kHarmony[] = {"<|start|>",     "<|channel|>", "<|message|>",
+                                           "<|constrain|>", "<|end|>",     "<|call|>",
+                                           "<|return|>"};
   if (!tokenizer_->contains(token.token)) return place(token.text);
   const std::string decoded = decoder_.push(token.token);
   decoded_bytes_ += decoded.size();
   unsent_ += decoded;
   const std::string_view name = tokenizer_->text(token.token);
-  const bool is_marker = tokenizer_->piece(token.token).empty() && is_marker_token(name);
+  const bool is_known = tokenizer_->has_harmony()
+                            ? std::ranges::find(kHarmony, name) != std::end(kHarmony)
+                            : is_marker_token(name);
+  const bool is_marker = is_known && tokenizer_->piece(token.token).empty();
   if (is_marker) markers_.push_back({.name = std::string(name), .at = decoded_bytes_});
   return place(token.text);
 }
@@ -86,14 +92,27 @@ ChatText::ChatText(const ApiRequest& request, std::uint32_t choice, const Tokeni
       tool_name_(request.tool_name),
       markers_(tokenizer),
       reasoning_(request.begins_inside_reasoning),
-      tool_calls_(request.called_tools) {}
+      tool_calls_(request.called_tools) {
+  if (!tokenizer.has_harmony()) return;
+  std::vector<std::string> names;
+  for (const CalledTool& tool : request.called_tools) names.push_back(tool.name);
+  if (tool_form_ == ToolForm::None) names = {""};  // no name is one
+  harmony_.emplace(std::move(names));
+}
 
 void ChatText::add(std::string_view text, ChoicePart& part) {
   if (is_forced()) return void(forced_ += text);
+  if (harmony_) return add_harmony(harmony_->push(text), part);
   ReasoningParser::Output split = reasoning_.push(text);
   part.reasoning += split.reasoning;
   if (tool_form_ == ToolForm::None) return void(part.text += split.text);
   ToolCallParser::Output said = tool_calls_.push(split.text);
+  part.text += said.text;
+  add_calls(std::move(said.calls), part);
+}
+
+void ChatText::add_harmony(HarmonyParser::Output said, ChoicePart& part) {
+  part.reasoning += said.reasoning;
   part.text += said.text;
   add_calls(std::move(said.calls), part);
 }
@@ -111,6 +130,7 @@ void ChatText::add_calls(std::vector<ToolCall> calls, ChoicePart& part) {
 void ChatText::end(std::string_view rest, ChoicePart& part) {
   add(markers_.end(rest), part);
   if (is_forced()) return end_forced(part);
+  if (harmony_) return add_harmony(harmony_->finish(), part);
   ReasoningParser::Output split = reasoning_.finish();
   part.reasoning += split.reasoning;
   if (tool_form_ == ToolForm::None) return void(part.text += split.text);

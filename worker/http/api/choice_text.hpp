@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "worker/http/api/api_answer.hpp"
+#include "worker/text/chat/harmony.hpp"
 #include "worker/text/chat/reasoning.hpp"
 #include "worker/text/tokenizer/stream_decoder.hpp"
 
@@ -64,6 +65,7 @@ class ChatText {
     return tool_form_ == ToolForm::Call || tool_form_ == ToolForm::Arguments;
   }
   void add(std::string_view text, ChoicePart& part);
+  void add_harmony(HarmonyParser::Output said, ChoicePart& part);
   void add_calls(std::vector<ToolCall> calls, ChoicePart& part);
   void end_forced(ChoicePart& part);
 
@@ -74,8 +76,9 @@ class ChatText {
   MarkerNames markers_;
   ReasoningParser reasoning_;
   ToolCallParser tool_calls_;
-  std::string forced_;     // text so far of a call that a schema forces
-  std::size_t calls_ = 0;  // number of calls so far
+  std::optional<HarmonyParser> harmony_;  // instead of the two before it
+  std::string forced_;                    // text so far of a call that a schema forces
+  std::size_t calls_ = 0;                 // number of calls so far
 };
 
 class ChoiceText {

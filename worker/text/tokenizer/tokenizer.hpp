@@ -62,6 +62,10 @@ class Tokenizer {
   /// The end token that the file asks to add to a text. `encode` does not add it, because a
   /// generated text would end at once; an embedding of a text needs it.
   std::optional<TokenId> added_eos() const { return vocabulary_->added_eos; }
+  /// True if the vocabulary has the control tokens of OpenAI's harmony format, with which a turn
+  /// has several messages.
+  bool has_harmony() const { return vocabulary_->has_harmony; }
+
   std::optional<TokenId> bos() const { return vocabulary_->bos; }
   bool adds_space_prefix() const { return vocabulary_->adds_space_prefix; }
 

@@ -22,6 +22,13 @@ constexpr std::string_view kEndTokenTexts[] = {
     "<turn|>",       "<|tool_response>", "<|observation|>", "[e~[",       "[EOT]",
     "[EOS]"};
 
+/// The control tokens of OpenAI's harmony format. A turn of that format has several messages: each
+/// ends with "<|end|>", and the turn with one of kHarmonyEnds.
+constexpr std::string_view kHarmonyTokens[] = {"<|start|>", "<|channel|>", "<|message|>",
+                                               "<|return|>", "<|call|>"};
+constexpr std::string_view kHarmonyEnds[] = {"<|return|>", "<|call|>"};
+constexpr std::string_view kMessageEnd = "<|end|>";
+
 /// True for a user-defined token that controls turns as a control token does: one with a name in
 /// brackets that the chat template writes, such as "<start_of_turn>" of Gemma or "<think>" of Qwen,
 /// and any one named "<|…|>". Other user-defined tokens, such as spaces and words, do not control
@@ -101,12 +108,33 @@ Result<void> Vocabulary::read_special_ids(const GgufFile& file, const Vocabulary
   return {};
 }
 
+bool Vocabulary::is_special(TokenId token) const {
+  return kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
+}
+
+void Vocabulary::find_harmony() {
+  std::size_t found = 0;
+  for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token)
+    found += is_special(token) &&
+                     (std::ranges::find(kHarmonyTokens, texts[token]) != std::end(kHarmonyTokens))
+                 ? 1
+                 : 0;
+  has_harmony = found == std::size(kHarmonyTokens);
+  if (has_harmony)
+    std::erase_if(end_tokens, [&](TokenId token) { return texts[token] == kMessageEnd; });
+}
+
 void Vocabulary::find_end_tokens_by_text() {
+  find_harmony();
+  const auto ends = [&](std::string_view text) {
+    const auto has = [&](const auto& list) {
+      return std::ranges::find(list, text) != std::end(list);
+    };
+    return has_harmony ? text != kMessageEnd && (has(kEndTokenTexts) || has(kHarmonyEnds))
+                       : has(kEndTokenTexts);
+  };
   for (TokenId token = 0; token < static_cast<TokenId>(size()); ++token) {
-    const bool is_special =
-        kinds[token] == TokenKind::Control || kinds[token] == TokenKind::UserDefined;
-    if (!is_special || std::ranges::find(kEndTokenTexts, texts[token]) == std::end(kEndTokenTexts))
-      continue;
+    if (!is_special(token) || !ends(texts[token])) continue;
     kinds[token] = TokenKind::Control;  // a user's text could produce a user-defined token
     if (std::ranges::find(end_tokens, token) == end_tokens.end()) end_tokens.push_back(token);
   }

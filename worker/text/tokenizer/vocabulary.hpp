@@ -48,6 +48,7 @@ struct Vocabulary {
   bool adds_bos = false;
   std::optional<TokenId> added_eos;  ///< EOS, if the file asks to add it to texts.
   bool adds_space_prefix = false;
+  bool has_harmony = false;  ///< Has the control tokens of the harmony format.
 
   SpecialTokenFinder user_defined;  ///< Recognized in a plain text.
   SpecialTokenFinder special;       ///< Recognized in the prompt of a chat; includes user_defined.
@@ -55,6 +56,8 @@ struct Vocabulary {
  private:
   Result<void> read_tokens(const GgufFile& file, bool needs_types);
   Result<void> read_special_ids(const GgufFile& file, const VocabularyTraits& traits);
+  bool is_special(TokenId token) const;
+  void find_harmony();
   void find_end_tokens_by_text();
   Result<void> read_pieces(const GgufFile& file, const VocabularyTraits& traits);
   void index_special(TokenId token, std::string_view chat_template);

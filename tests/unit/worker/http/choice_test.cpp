@@ -159,6 +159,49 @@ TEST_CASE("choice: a marker without a text keeps its place beside text that is h
   CHECK(whole.text == "mo<tool_call>");
 }
 
+TEST_CASE("choice: the channels of a harmony model become thoughts, text and calls") {
+  const std::vector<std::string> names{"<|start|>", "<|channel|>", "<|message|>",
+                                       "<|end|>",   "<|return|>",  "<|call|>"};
+  std::vector<testing::NamedToken> controls;
+  for (const std::string& name : names) controls.push_back({name, 3});
+  const auto tokenizer = testing::tokenizer_of(testing::byte_vocabulary({}, controls));
+  REQUIRE(tokenizer.has_value());
+  const auto answer = [&](ToolForm form, const std::vector<std::string>& tokens) {
+    ApiRequest request = chat(form);
+    request.tool_names = {"add"};
+    ChoiceText text(0, request, request.submit, *tokenizer);
+    ChoicePart whole;
+    for (const std::string& token : tokens) {
+      const auto name = std::ranges::find(names, token);
+      if (name != names.end()) {
+        append(whole, text.add({.token = static_cast<TokenId>(256 + (name - names.begin()))}));
+        continue;
+      }
+      for (const char c : token) append(whole, text.add({.token = c, .text = std::string(1, c)}));
+    }
+    append(whole, text.end("", "EndOfSequence"));
+    return whole;
+  };
+  const std::vector<std::string> thought{"<|channel|>", "analysis",  "<|message|>", "Hm",
+                                         "<|end|>",     "<|start|>", "assistant"};
+  std::vector<std::string> call = thought;
+  call.insert(call.end(),
+              {"<|channel|>", "commentary to=functions.add json", "<|message|>", R"({"a":1})"});
+  const auto called = answer(ToolForm::Marked, call);
+  CHECK(called.reasoning == "Hm");
+  CHECK(called.text.empty());
+  REQUIRE(called.calls.size() == 1);
+  CHECK(called.calls[0].call == ToolCall{"add", R"({"a":1})"});
+  CHECK(called.finish_reason == "tool_calls");
+  CHECK(answer(ToolForm::None, call).text == R"({"a":1})");
+  std::vector<std::string> said = thought;
+  said.insert(said.end(), {"<|channel|>", "final", "<|message|>", "Hi!"});
+  const auto plain = answer(ToolForm::None, said);
+  CHECK(plain.reasoning == "Hm");
+  CHECK(plain.text == "Hi!");
+  CHECK(plain.finish_reason == "stop");
+}
+
 TEST_CASE("choice: an echoed prompt has its logprobs and offsets before those of the text") {
   const auto tokenizer = testing::tokenizer_of(testing::byte_vocabulary({}, {{"<s>", 3}}));
   REQUIRE(tokenizer.has_value());

@@ -125,6 +125,24 @@ TEST_CASE("special tokens: an end token is a control token whatever its type in 
   CHECK(tokenizer->is_end_token(256));
 }
 
+TEST_CASE("special tokens: in the harmony format a turn ends with its own tokens, not a message") {
+  const std::vector<NamedToken> harmony{{"<|start|>", kControl},   {"<|channel|>", kControl},
+                                        {"<|message|>", kControl}, {"<|end|>", kControl},
+                                        {"<|return|>", kControl},  {"<|call|>", kUserDefined}};
+  const auto tokenizer =
+      tokenizer_of(byte_vocabulary({}, harmony).set("tokenizer.ggml.eot_token_id", 259u));
+  REQUIRE(tokenizer->has_harmony());
+  CHECK_FALSE(tokenizer->is_end_token(259));  // <|end|>
+  CHECK(tokenizer->is_end_token(260));
+  CHECK(tokenizer->is_end_token(261));
+  CHECK(tokenizer->piece(261).empty());
+  const auto other =
+      tokenizer_of(byte_vocabulary({}, {{"<|end|>", kControl}, {"<|call|>", kControl}}));
+  CHECK_FALSE(other->has_harmony());
+  CHECK(other->is_end_token(256));
+  CHECK_FALSE(other->is_end_token(257));
+}
+
 TEST_CASE("special tokens: longest_piece_bytes includes control tokens") {
   CHECK(tokenizer_of(chat_vocabulary())->longest_piece_bytes() ==
         std::string("<|im_start|>").size());

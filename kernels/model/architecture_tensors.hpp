@@ -1,0 +1,227 @@
+/// The tensors of a layer, by family, for the table in architecture.cpp. They are in the order in
+/// which the forward pass uses them, so that a layer is read sequentially.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "kernels/model/architecture.hpp"
+
+namespace leasehold {
+
+inline constexpr TensorSpec kLlamaAttention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One, Presence::Optional},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"attn_output.bias", TensorDim::Embedding, TensorDim::One, Presence::Optional},
+};
+
+inline constexpr TensorSpec kQwen2Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kQwen3Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kPhi3Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query, Presence::Required,
+     "attn_qkv.weight"},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Required,
+     "attn_qkv.weight"},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Required,
+     "attn_qkv.weight"},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kGlm4MoeAttention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One, Presence::Optional},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One, Presence::Optional},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One, Presence::Optional},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kGlm4Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One, Presence::Optional},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One, Presence::Optional},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+
+// The norms of queries and keys cover all heads together.
+inline constexpr TensorSpec kMiniMaxAttention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q_norm.weight", TensorDim::Query, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::KeyValue, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kGemma2Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+
+inline constexpr TensorSpec kGemma3Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+
+// No norms before attention and feed-forward; those of queries and keys cover all heads together.
+inline constexpr TensorSpec kOlmo2Attention[] = {
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q_norm.weight", TensorDim::Query, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::KeyValue, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+
+inline constexpr TensorSpec kGptOssAttention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q.bias", TensorDim::Query, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k.bias", TensorDim::KeyValue, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.bias", TensorDim::KeyValue, TensorDim::One},
+    {"attn_sinks.weight", TensorDim::Heads, TensorDim::One},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"attn_output.bias", TensorDim::Embedding, TensorDim::One},
+};
+
+inline constexpr TensorSpec kFeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kGlm4FeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
+     "ffn_up.weight"},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
+     "ffn_up.weight"},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
+    {"post_ffw_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+inline constexpr auto kFusedFeedForward = std::span(kGlm4FeedForward).first<4>();
+
+inline constexpr TensorSpec kGemmaFeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
+    {"post_ffw_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+inline constexpr auto kOlmo2FeedForward = std::span(kGemmaFeedForward).last<4>();
+
+// The norm before the experts has the name of a norm after attention. A bias has one row per
+// expert.
+inline constexpr TensorSpec kGptOssExperts[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One, Presence::Required,
+     "post_attention_norm.weight"},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"ffn_gate_inp.bias", TensorDim::Experts, TensorDim::One},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert},
+    {"ffn_gate_exps.bias", TensorDim::ExpertFeedForward, TensorDim::One, Presence::PerExpert},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert},
+    {"ffn_up_exps.bias", TensorDim::ExpertFeedForward, TensorDim::One, Presence::PerExpert},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
+    {"ffn_down_exps.bias", TensorDim::Embedding, TensorDim::One, Presence::PerExpert},
+};
+
+inline constexpr TensorSpec kExpertsAndShared[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert, "ffn_gate_up_exps.weight"},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert,
+     "ffn_gate_up_exps.weight"},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
+    {"ffn_gate_inp_shexp.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
+};
+// The tensors of the experts, without the four of the shared expert.
+inline constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
+
+inline constexpr TensorSpec kBiasedExpertsAndShared[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"exp_probs_b.bias", TensorDim::Experts, TensorDim::One, Presence::Optional},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert, "ffn_gate_up_exps.weight"},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert,
+     "ffn_gate_up_exps.weight"},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
+    {"ffn_gate_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
+};
+
+// The tensors of the experts, without the three of the shared expert.
+inline constexpr auto kBiasedExperts = std::span(kBiasedExpertsAndShared).first<6>();
+
+/// The same tensors in files where the first one, the norm before the feed-forward, has the name of
+/// a norm after attention.
+template <std::size_t kCount>
+constexpr std::array<TensorSpec, kCount> after_attention(const TensorSpec (&specs)[kCount]) {
+  std::array<TensorSpec, kCount> named = std::to_array(specs);
+  named[0].fused = "post_attention_norm.weight";
+  return named;
+}
+inline constexpr auto kGlm4MoeFeedForward = after_attention(kFeedForward);
+inline constexpr auto kGlm4MoeExperts = after_attention(kBiasedExpertsAndShared);
+
+}  // namespace leasehold
