@@ -1,7 +1,9 @@
 /// Tokens and prompts of the vendors' vocabularies and chat templates, as llama.cpp and Jinja2 make
 /// them (tests/data/README.md).
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +13,7 @@
 #include "tests/support/test_paths.hpp"
 #include "worker/text/chat/chat_template.hpp"
 #include "worker/text/chat/json_value.hpp"
+#include "worker/text/chat/tool_calls.hpp"
 #include "worker/text/tokenizer/tokenizer.hpp"
 
 namespace leasehold::testing {
@@ -105,6 +108,30 @@ TEST_CASE("dialogue: every template makes the prompts of Jinja2") {
     if (one.contains("prompt")) CHECK(made == one["prompt"].get<std::string>());
     if (one.contains("error")) CHECK_THAT(made, Catch::Matchers::EndsWith(error_of(one)));
   }
+}
+
+// The harmony form of gpt-oss has a parser of its own.
+TEST_CASE("dialogue: the calls that a template writes are read from its text") {
+  int read = 0;
+  for (const std::string_view model : kTemplates) {
+    const std::string prompts = data_path(model, ".chat.json");
+    if (prompts.empty() || model == "gpt-oss") continue;
+    const GgufFile file = required(GgufFile::open(data_path(model, "-f32.gguf")));
+    const bool prints_calls = required(ChatTemplate::from_metadata(file)).prints_calls();
+    for (const Json& one : json_at(prompts)) {
+      if (one["case"] != "tool result" || !prints_calls || !one.contains("prompt")) continue;
+      CAPTURE(model);
+      ToolCallParser parser({{.name = "get_weather", .text_parameters = {"city", "unit"}}});
+      std::vector<ToolCall> calls = parser.push(one["prompt"].get<std::string>()).calls;
+      std::ranges::move(parser.finish().calls, std::back_inserter(calls));
+      REQUIRE(calls.size() == 1);
+      const Json expected = one["messages"][1]["tool_calls"][0]["function"];
+      CHECK(calls[0].name == expected["name"]);
+      CHECK(Json::parse(calls[0].arguments) == expected["arguments"]);
+      ++read;
+    }
+  }
+  if (read == 0) WARN("not checked, no test data: the vendors' templates");
 }
 
 }  // namespace leasehold::testing

@@ -1,7 +1,6 @@
 #include "worker/text/chat/call_forms.hpp"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -148,21 +147,22 @@ Calls read_tagged(std::string_view body, std::span<const CalledTool> tools) {
   return only(tagged_call(name, body.substr(name.size()), kGlmTags, tools));
 }
 
-/// A tag of Qwen, or a name before the end or a tag of GLM. JSON is read elsewhere.
+/// A tag of Qwen, or a name before the end or a tag of GLM. JSON is read elsewhere. The answer for
+/// a text holds for each longer one if it is false.
 bool may_be_tagged(std::string_view begun) {
-  const auto first = begun.find_first_not_of(kWhitespace);
-  if (first == std::string_view::npos) return begun.size() <= kMaxHeldBytes;
+  const auto first = std::min(begun.find_first_not_of(kWhitespace), begun.size());
+  if (first > kMaxHeldBytes) return false;
   const std::string_view text = begun.substr(first);
   if (text.starts_with('<')) return kFunction.starts_with(text.substr(0, kFunction.size()));
   const auto name_end = text.substr(0, kMaxNameBytes).find_first_of("< \t\r\n");
   if (name_end == std::string_view::npos) return text.size() < kMaxNameBytes;
   const std::string_view after = text.substr(name_end);
-  const auto next = after.find_first_not_of(kWhitespace);
-  if (next == std::string_view::npos) return after.size() <= kMaxHeldBytes;
+  const auto next = std::min(after.find_first_not_of(kWhitespace), after.size());
   const std::string_view tag = after.substr(next);
-  return std::ranges::any_of(
-      std::array{kGlmTags.key_begin, std::string_view("</tool_call>")},
-      [&](std::string_view other) { return other.starts_with(tag.substr(0, other.size())); });
+  const auto may_become = [&](std::string_view other) {
+    return other.starts_with(tag.substr(0, other.size()));
+  };
+  return next <= kMaxHeldBytes && (may_become(kGlmTags.key_begin) || may_become("</tool_call>"));
 }
 
 /// The rest of `<invoke name=`: "N">…

@@ -139,7 +139,7 @@ bool ToolCallParser::step_begun(Output& out) {
     state_ = State::Value;
     return true;
   }
-  if (!mark.empty() && rest.size() <= kMaxNameBytes) return false;
+  if (!mark.empty() && rest.size() < kMaxNameBytes + mark.size()) return false;
   give_up(out, call_at_);
   return true;
 }
@@ -173,15 +173,15 @@ bool ToolCallParser::step_value() {
 /// Looks for the marker that ends a call whose end cannot be seen from its text.
 bool ToolCallParser::step_body(Output& out) {
   const std::string_view held = held_;
+  if (form_->may_be_call != nullptr && !form_->may_be_call(held.substr(call_at_))) {
+    give_up(out, call_at_);
+    return true;
+  }
   const auto at = held.find(form_->end, scanned_);
   if (at != std::string_view::npos) {
     auto calls = known(form_->read(held.substr(call_at_, at - call_at_), tools_));
     scanned_ = at + form_->end.size();
     return finish_call(std::move(calls), scanned_, out);
-  }
-  if (form_->may_be_call != nullptr && !form_->may_be_call(held.substr(call_at_))) {
-    give_up(out, call_at_);
-    return true;
   }
   scanned_ = std::max(call_at_, held.size() - std::min(held.size(), form_->end.size() - 1));
   if (held.size() - call_at_ <= kMaxCallBytes) return false;
@@ -218,8 +218,11 @@ bool ToolCallParser::step_next() {
   if (rest.empty()) return false;
   if (form_ != nullptr && !form_->section_end.empty()) {
     if (may_become(rest, form_->section_end)) return false;
-    if (rest.starts_with(form_->section_end))
+    if (rest.starts_with(form_->section_end)) {
       held_.erase(0, held_.size() - rest.size() + form_->section_end.size());
+      state_ = State::Text;
+      return true;
+    }
   }
   const bool has_end = form_ != nullptr && !form_->end.empty();
   if (has_end || rest.front() != ';') {

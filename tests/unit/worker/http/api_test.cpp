@@ -259,25 +259,6 @@ Json named(const std::string& tool) {
 
 }  // namespace
 
-TEST_CASE(
-    "http api: the variables of the template decide whether an answer begins with reasoning") {
-  ApiModel model = kModel;
-  const auto begins_inside = [&](const Json& more) {
-    Json body = chat(more);
-    body["model"] = "tiny";
-    const auto request = parse_api_request(Api::Chat, body.dump(), model);
-    REQUIRE(request.has_value());
-    return request->begins_inside_reasoning;
-  };
-  CHECK_FALSE(begins_inside(Json::object()));
-  model.begins_inside_reasoning = [](const std::string& kwargs) {
-    return kwargs != R"({"enable_thinking":false})";
-  };
-  CHECK(begins_inside(Json::object()));
-  CHECK_FALSE(begins_inside({{"chat_template_kwargs", {{"enable_thinking", false}}}}));
-  CHECK_FALSE(begins_inside({{"add_generation_prompt", false}}));
-}
-
 TEST_CASE("http api: tools go to the template, and tool_choice decides the form of the text") {
   const auto free = read(Api::Chat, chat({{"tools", kTools}}));
   CHECK(Json::parse(free.submit.tools) == kTools);

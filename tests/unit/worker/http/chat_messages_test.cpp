@@ -96,3 +96,21 @@ TEST_CASE("http api: a wrong value of a message is refused with its path") {
   CHECK(refused_value({{"role", "assistant"}, {"tool_calls", {call}}}) ==
         "messages/1/tool_calls/0/function/arguments");
 }
+
+TEST_CASE("http api: the variables of the template decide whether an answer begins in reasoning") {
+  ApiModel model = kMessagesModel;
+  const auto begins_inside = [&](Json body) {
+    body["model"] = "tiny";
+    body["messages"] = {{{"role", "user"}, {"content", "Hi"}}};
+    const auto request = parse_api_request(Api::Chat, body.dump(), model);
+    REQUIRE(request.has_value());
+    return request->begins_inside_reasoning;
+  };
+  CHECK_FALSE(begins_inside(Json::object()));
+  model.begins_inside_reasoning = [](const std::string& kwargs) {
+    return kwargs != R"({"enable_thinking":false})";
+  };
+  CHECK(begins_inside(Json::object()));
+  CHECK_FALSE(begins_inside({{"chat_template_kwargs", {{"enable_thinking", false}}}}));
+  CHECK_FALSE(begins_inside({{"add_generation_prompt", false}}));
+}
