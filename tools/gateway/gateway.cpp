@@ -137,9 +137,11 @@ void Gateway::serve() {
       });
 }
 
-/// Options has no invalid list, so that the second step does not fail.
+/// Options has no invalid list, so that the last step does not fail.
 Result<void> Gateway::reload(const std::vector<HostAddress>& hosts) {
+  TlsClient host_tls = TRY(TlsClient::load(state_->shared->options.host_ca));
   if (state_->tls) TRY(state_->tls->reload());
+  state_->hosts->set_tls(std::move(host_tls));
   return state_->hosts->set_list(hosts);
 }
 

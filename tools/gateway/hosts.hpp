@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/clock.hpp"
@@ -33,6 +34,8 @@ class Hosts {
   /// Replaces the list, and logs what changes. Errors: those of HostTable::set_list; nothing has
   /// changed then.
   Result<void> set_list(const std::vector<HostAddress>& addresses);
+  /// For connections that begin from now on.
+  void set_tls(TlsClient tls) { tls_ = std::move(tls); }
   /// Stops asking: the coroutines end by themselves.
   void stop() { is_stopping_ = true; }
 

@@ -47,8 +47,8 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
   app.add_flag("--http-any-address", texts.any_address,
                "Allow --listen without a certificate on an address that other machines reach");
   app.add_option("--host-ca", options.host_ca,
-                 "PEM file with the authorities that sign the certificates of https hosts; "
-                 "default: those of the system");
+                 "PEM file with the authorities that sign the certificates of https hosts, read "
+                 "again on SIGHUP; default: those of the system");
   app.add_flag("--plaintext-hosts", texts.plaintext_hosts,
                "Allow http:// hosts on other machines: anyone on the way reads prompts and keys");
   app.add_option("--trusted-proxies", texts.trusted_proxies,

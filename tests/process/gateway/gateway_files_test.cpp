@@ -147,14 +147,13 @@ TEST_CASE("gateway: SIGHUP changes the hosts, and a text of a removed one moves"
   write("\"ftp://x:1\"");
   gateway.child().signal(SIGHUP).value();
   REQUIRE(eventually([&] { return gateway.logs("the hosts stay as they are"); }));
-  CHECK(gateway.logs("'ftp://x:1' is not a host"));
+  CHECK(eventually([&] { return gateway.logs("'ftp://x:1' is not a host"); }));
   CHECK_FALSE(gateway.logs("host removed"));
 
   write(quoted(b.address()));
   gateway.child().signal(SIGHUP).value();
   REQUIRE(eventually([&] { return gateway.logs("text moves"); }));
   CHECK(gateway.logs("host removed host=" + a.address() + " running_requests=1"));
-  CHECK(gateway.logs("configuration changed: hosts = "));
   const HttpReply reply = client.reply();
   CHECK_THAT(reply.body, Contains("w9 ") && Contains("[DONE]") && !Contains("error"));
   CHECK(gateway.logs("cause=draining"));
@@ -197,7 +196,8 @@ TEST_CASE("gateway: another arithmetic continues a text only if its request says
     const std::string text = client.reply().body;
     CHECK(text.contains("w9 ") == is_asked);
     CHECK(second.asked().size() == (is_asked ? 1 : 0));
-    CHECK(gateway.logs("another arithmetic") == is_asked);
+    const auto is_logged = [&] { return gateway.logs("another arithmetic"); };
+    CHECK((is_asked ? eventually(is_logged) : !is_logged()));
   }
   FakeHost host("h");
   GatewayProcess gateway({host.address()});
