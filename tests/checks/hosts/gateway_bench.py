@@ -79,7 +79,7 @@ def measure_pauses(settings, before_round, report):
         gateway = hosts.add_gateway()
         rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
-        for _ in range(4 * settings.rounds):
+        for _ in range(5 * settings.rounds):
             before_round()
             for name in PAUSE_ROUNDS:
                 getattr(rounds, name)(gateway)
@@ -190,8 +190,8 @@ def parse_options(arguments):
     peer.add_report_options(parser)
     parser.add_argument("--model", required=True, help="GGUF model")
     parser.add_argument("--peers", metavar="DIR", help="Folder with vllm-router and sglang-router")
-    parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=5,
-                        help="Rounds, each with every failure; 5 give 100 samples of a kill")
+    parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=4,
+                        help="Rounds, each with every failure; 4 give 100 samples of a kill")
     parser.add_argument("--texts", type=peer.in_range(1, 8), default=4, help="Texts of each kind in a round")
     parser.add_argument("--tokens", type=peer.in_range(20, 400), default=150, help="Tokens of each text")
     parser.add_argument("--requests", type=peer.in_range(1, 100000), default=300,
