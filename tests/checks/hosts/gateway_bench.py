@@ -38,6 +38,7 @@ SLOW_MOTION_US = "30"
 ROUNDS = ("kill_worker", "kill", "freeze", "drain")
 PAUSE_ROUNDS = ("kill_worker", "kill", "freeze")
 PAUSE_TOKENS = 350
+SLOW_LINK_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
 
 
 def distribution(values_s):
@@ -79,7 +80,7 @@ def measure_pauses(settings, before_round, report):
         gateway = hosts.add_gateway()
         rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
-        for _ in range(5 * settings.rounds):
+        for _ in range(6 * settings.rounds):
             before_round()
             for name in PAUSE_ROUNDS:
                 getattr(rounds, name)(gateway)
@@ -127,8 +128,8 @@ def measure_link(settings, report):
         if link.refused:
             return f"skipped: a network namespace cannot be made: {link.refused}"
         hosts = stack.enter_context(cell.Cell(settings.bin_dir, settings.model))
-        hosts.add_hosts(1)
-        hosts.add_far_host(link)
+        hosts.add_hosts(1, *SLOW_LINK_HOST)
+        hosts.add_far_host(link, *SLOW_LINK_HOST)
         gateway = hosts.add_gateway("--plaintext-hosts")
         rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
