@@ -68,6 +68,7 @@ class Process:
     """A program of the tree, with a log to which each of its lives appends."""
 
     def __init__(self, cell, log_name, program, *arguments, prefix=()):
+        self.is_killed = False
         self.log_path = cell.path(log_name + ".log")
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([*prefix, os.path.join(cell.bin_dir, program), *arguments],
@@ -79,6 +80,7 @@ class Process:
 
     def signal(self, number):
         self.process.send_signal(number)
+        self.is_killed = self.is_killed or number == signal.SIGKILL
 
     def end(self, number):
         """Sends the signal and waits until the process is gone."""
@@ -165,10 +167,13 @@ class Host:
 
     def mend(self):
         """Makes it ready again, whatever happened to it."""
+        for process in (self.worker, self.broker):
+            if process.is_killed:
+                process.process.wait(START_TIMEOUT_S)
         for process in self.processes():
             process.signal(signal.SIGCONT)
         if self.worker.process.poll() is None and not self.is_ready():
-            self.worker.end(signal.SIGKILL)  # it drains, or has been killed and is not gone yet
+            self.worker.end(signal.SIGKILL)  # it drains
         if self.broker.process.poll() is not None:
             self.start_broker()
         if self.worker.process.poll() is not None:

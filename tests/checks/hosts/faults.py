@@ -6,7 +6,6 @@ hosts fail, and the judge compares what was read. The samples are seconds by nam
 
 import collections
 import signal
-import statistics
 import time
 
 import cell
@@ -25,9 +24,9 @@ def is_steady(name):
 
 
 class Rounds:
-    def __init__(self, hosts, model, tokens, texts_of_kind):
+    def __init__(self, hosts, model, tokens, texts_of_kind, kinds=tuple(client.KINDS)):
         self.cell, self.model, self.tokens = hosts, model, tokens
-        self.requests = [(kind, number) for kind in client.KINDS for number in range(texts_of_kind)]
+        self.requests = [(kind, number) for kind in kinds for number in range(texts_of_kind)]
         self.readers = client.Readers()
         self.samples = collections.defaultdict(list)
         self.whole = 0  # texts that were read as in the undisturbed run
@@ -111,18 +110,20 @@ class Rounds:
             known = [len(one.events) for one in hit]
             self.readers.run(lambda: all(one.is_ended or len(one.events) > count + EVENTS_AFTER_FAULT
                                          for one, count in zip(hit, known)), ROUND_TIMEOUT_S)
-            self.add_pauses(what, {name: answers[name] for name in names}, moment)
+            self.add_pauses(what, self.moved_from(host, gateway, answers), moment)
         self.finish(answers, what)
 
+    @staticmethod
+    def moved_from(host, gateway, answers):
+        """The texts that left the host. One whose last events were already on their way does not move."""
+        return {name: answers[name] for name, origin, _ in gateway.moves()
+                if name in answers and origin == host.address}
+
     def add_pauses(self, what, answers, moment):
-        """The time that a new text needs to its first token is that of the texts of this round."""
-        steady = [answer for name, answer in answers.items() if is_steady(name)]
-        first_token_s = statistics.median_low([one.times[1] - one.sent for one in steady if len(one.times) > 1] or [0])
-        for answer in steady:
+        for name, answer in answers.items():
             pause = answer.pause_after(moment)
-            if pause is not None:
+            if is_steady(name) and pause is not None:
                 self.samples[what].append(pause)
-                self.samples[what + "_beyond_prefill"].append(max(0, pause - first_token_s))
 
     def kill_worker(self, gateway):
         self.fail_in_turn(gateway, lambda host: host.kill_worker(), "killed")
@@ -176,11 +177,10 @@ class Rounds:
         answers = self.open(gateway)
         self.await_events(answers)
         far = next(host for host in self.cell.hosts if host.prefix)
-        names = next((names for host, names in self.hosts_of(gateway, answers) if host is far), [])
         moment = time.monotonic()
         link.down()
         self.finish(answers, "link down")
-        self.add_pauses("link_down", {name: answers[name] for name in names}, moment)
+        self.add_pauses("link_down", self.moved_from(far, gateway, answers), moment)
         link.up()
         cell.wait_for(far.is_ready, "the far host does not answer")
         self.cell.await_all_known()

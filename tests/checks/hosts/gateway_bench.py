@@ -3,8 +3,7 @@
 The report is {"gateway": {...}}:
 
     texts      "read" through failures, and of these "changed": not read as in the undisturbed run
-    killed     "pause_ms" from SIGKILL of a worker, or of broker and worker, to the next event; "beyond_prefill_ms",
-               the same without the time that a new text needs to its first token in the same round
+    killed     "pause_ms" from SIGKILL of a worker, or of broker and worker, to the next event, prefill included
     frozen     the same from SIGSTOP of both
     link_down  the same from the loss of a host's network link; missing where this machine makes no network namespace
     gateway_killed  "pause_ms" of resumable texts that go on through the other gateway
@@ -37,6 +36,9 @@ import separate_link
 HOSTS = 5
 SLOW_MOTION_US = "30"
 ROUNDS = ("kill_worker", "kill", "freeze", "drain")
+PAUSE_ROUNDS = ("kill_worker", "kill", "freeze")
+PAUSE_TOKENS = 350
+SLOW_LINK_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
 
 
 def distribution(values_s):
@@ -66,16 +68,38 @@ def measure_texts(settings, before_round, gateways, model, report):
         report["drain"]["gap_ratio"] = drain["p50"] / calm["p50"]
 
 
+def full_speed_rounds(settings, hosts, gateway):
+    """Texts of hosts without slow motion, which would make the prefill of what is known long."""
+    return faults.Rounds(hosts, cell.model_name(gateway.address, hosts.key), PAUSE_TOKENS, 2 * settings.texts,
+                         ("greedy", "sampled"))
+
+
+def measure_pauses(settings, before_round, report):
+    with cell.Cell(settings.bin_dir, settings.model) as hosts:
+        hosts.add_hosts(HOSTS)
+        gateway = hosts.add_gateway()
+        rounds = full_speed_rounds(settings, hosts, gateway)
+        rounds.read_calm(gateway)
+        for _ in range(6 * settings.rounds):
+            before_round()
+            for name in PAUSE_ROUNDS:
+                getattr(rounds, name)(gateway)
+        add_texts(rounds, report)
+        add_pauses(rounds, report, "killed", "frozen")
+
+
 def add_texts(rounds, report):
-    """What the judge found, and the pauses by failure."""
+    """What the judge found."""
     texts = report.setdefault("texts", {"read": 0, "changed": 0, "faults": []})
     texts["read"] += rounds.whole + len(rounds.faults)
     texts["changed"] += len(rounds.faults)
     texts["faults"] += rounds.faults[:10]
-    for name in ("killed", "frozen", "link_down"):
+
+
+def add_pauses(rounds, report, *names):
+    for name in names:
         if rounds.samples[name]:
-            report[name] = {"pause_ms": distribution(rounds.samples[name]),
-                            "beyond_prefill_ms": distribution(rounds.samples[name + "_beyond_prefill"])}
+            report[name] = {"pause_ms": distribution(rounds.samples[name])}
 
 
 def measure_first_token(settings, gateway, model):
@@ -104,15 +128,15 @@ def measure_link(settings, report):
         if link.refused:
             return f"skipped: a network namespace cannot be made: {link.refused}"
         hosts = stack.enter_context(cell.Cell(settings.bin_dir, settings.model))
-        hosts.add_hosts(1, "--slow-motion-us", SLOW_MOTION_US)
-        hosts.add_far_host(link, "--slow-motion-us", SLOW_MOTION_US)
+        hosts.add_hosts(1, *SLOW_LINK_HOST)
+        hosts.add_far_host(link, *SLOW_LINK_HOST)
         gateway = hosts.add_gateway("--plaintext-hosts")
-        model = cell.model_name(gateway.address, hosts.key)
-        rounds = faults.Rounds(hosts, model, settings.tokens, settings.texts)
+        rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
         for _ in range(settings.rounds):
             rounds.cut_link(gateway, link)
         add_texts(rounds, report)
+        add_pauses(rounds, report, "link_down")
     return None
 
 
@@ -128,6 +152,7 @@ def measure(settings, before_round):
         gateways = [hosts.add_gateway(), hosts.add_gateway()]
         model = cell.model_name(gateways[0].address, hosts.key)
         measure_texts(settings, before_round, gateways, model, report)
+    measure_pauses(settings, before_round, report)
     with cell.Cell(settings.bin_dir, settings.model) as hosts:
         hosts.add_hosts(2)
         report["first_token"] = measure_first_token(settings, hosts.add_gateway(), model)
@@ -166,8 +191,8 @@ def parse_options(arguments):
     peer.add_report_options(parser)
     parser.add_argument("--model", required=True, help="GGUF model")
     parser.add_argument("--peers", metavar="DIR", help="Folder with vllm-router and sglang-router")
-    parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=7,
-                        help="Rounds, each with every failure; 7 give 100 samples and more of each")
+    parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=4,
+                        help="Rounds, each with every failure; 4 give 100 samples of a kill")
     parser.add_argument("--texts", type=peer.in_range(1, 8), default=4, help="Texts of each kind in a round")
     parser.add_argument("--tokens", type=peer.in_range(20, 400), default=150, help="Tokens of each text")
     parser.add_argument("--requests", type=peer.in_range(1, 100000), default=300,

@@ -85,7 +85,7 @@ class ReportTest(unittest.TestCase):
                 "full_events_per_core_s": 1e6, "cut_streams": 3, "streams": 16}
         text = gateway_bench.text_of({"gateway": {
             "texts": {"read": 7, "changed": 1, "faults": ["text 1/greedy/0 is another one"]},
-            "killed": {"pause_ms": times, "beyond_prefill_ms": {"n": 0}}, "drain": {"gap_ms": {"n": 0}},
+            "killed": {"pause_ms": times}, "drain": {"gap_ms": {"n": 0}},
             "first_token": {"added_p50_ms": 0.25}, "memory": {"peak_mib": 40, "streams": 1000},
             "routers": {"gateway": cost}, "skipped": ["skipped: nginx is not installed"]}})
         for line in ("7 texts through failures, 1 changed", "text 1/greedy/0 is another one", "3 of 16",
