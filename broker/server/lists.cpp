@@ -104,7 +104,7 @@ Result<Json> query_quarantine(const ListSources& sources, const Json& params) {
 }
 
 Result<Json> query_workers(const ListSources& sources, const Json&) {
-  auto views = worker_views(sources.state);
+  auto views = worker_views(sources.state, sources.clock.now());
   for (auto& view : views) view.revocations = sources.table.revocations(view.id);
   return items(views);
 }
