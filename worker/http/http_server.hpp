@@ -43,13 +43,17 @@ struct WorkerLoad {
 
 class Server {
  public:
+  using OnTenantsChecked = std::move_only_function<void(Result<wire::TenantCheck>)>;
   using OnChecked = std::move_only_function<void(Result<wire::KeyOwner>)>;
+  using OnListed = std::move_only_function<void(std::vector<wire::RequestView>)>;
   using OnStopped = std::move_only_function<void(std::vector<RequestId> stopped)>;
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     const Clock* clock = nullptr;
     /// Asks the broker to check a key. Calls back on any thread.
     std::function<void(std::string api_key, OnChecked)> check_key;
+    /// Asks the broker which tenants were removed. Calls back on any thread. Null: never asked.
+    std::function<void(const wire::TenantCheck&, OnTenantsChecked)> check_tenants;
     std::string broker_socket;
     std::string worker;  ///< The name of this worker, whose leases the requests get.
     std::string host_name = "localhost";  ///< See is_host_name; each answer has it.

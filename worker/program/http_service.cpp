@@ -22,6 +22,10 @@ Result<wire::KeyOwner> key_of(Result<control::Payload> reply) {
   return wire::KeyOwner::from_json(TRY(std::move(reply)).body);
 }
 
+Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
+  return wire::TenantCheck::from_json(TRY(std::move(reply)).body);
+}
+
 /// True if the template's prompts end with the marker that begins the model's thoughts, as for some
 /// models.
 bool begins_inside_reasoning(const ChatTemplate& chat) {
@@ -51,6 +55,16 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
                 [done = std::move(done)](Result<control::Payload> reply) mutable {
                   done(key_of(std::move(reply)));
+                },
+                kCheckTimeout);
+          },
+      .check_tenants =
+          [&broker = *deps.broker](const wire::TenantCheck& check,
+                                   http::Server::OnTenantsChecked done) {
+            broker.call_async(
+                std::string(wire::TenantCheck::kMethod), {.body = check.to_json()},
+                [done = std::move(done)](Result<control::Payload> reply) mutable {
+                  done(removed_tenants_of(std::move(reply)));
                 },
                 kCheckTimeout);
           },

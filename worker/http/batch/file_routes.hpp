@@ -6,6 +6,7 @@
 #pragma once
 
 #include "worker/batch/record_json.hpp"
+#include "worker/batch/record_list.hpp"
 #include "worker/http/routes.hpp"
 
 namespace leasehold::http {
@@ -21,17 +22,14 @@ boost::asio::awaitable<void> serve_file_content(Shared& shared, const Caller& ca
 boost::asio::awaitable<void> serve_file_removal(Shared& shared, const Caller& caller,
                                                 RouteInput input, HttpStream& stream);
 
-/// A page of a list: the `data`, and where it is in the whole list. `after` and `limit` come from
-/// the query of the request. Errors: BadRequest, for a limit that is not 1 to `most`.
-struct PageQuery {
-  std::string after;
-  std::size_t limit = 20;
-};
-Result<PageQuery> page_query(std::string_view query, std::size_t otherwise, std::size_t most);
+/// The page that `after` and `limit` in the query of a request ask for. Errors: BadRequest, for a
+/// limit that is not 1 to `most`.
+Result<batch::PageQuery> page_query(std::string_view query, std::size_t otherwise,
+                                    std::size_t most);
 /// The value of a field in a query, with %XX replaced by the byte; empty without it.
 std::string query_value(std::string_view query, std::string_view name);
-/// The list object with the entries after the one whose id is `page.after`.
-batch::Json page_of(std::vector<batch::Json> entries, const PageQuery& page);
+/// The list object with these entries.
+batch::Json list_of(std::vector<batch::Json> entries, bool has_more);
 
 /// The error for a worker without `--batch-dir`.
 Answer no_batches();
