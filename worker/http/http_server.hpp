@@ -74,6 +74,8 @@ class Server {
     std::size_t max_unread_bytes = 64 << 20;
     const Health* health = nullptr;    ///< Null: the worker is always healthy.
     const Tracing* tracing = nullptr;  ///< Null: no spans.
+    /// Lists the tenant's resumable requests whose clients have left. Calls back on any thread.
+    std::function<void(const TenantId&, OnListed)> list_detached;
     /// Ends these requests with RequestCancelled, and with each the other choices of its answer.
     /// Calls back, on any thread, with the ids of the requests that it found.
     std::function<void(std::vector<std::string> ids, OnStopped)> stop_requests = {};

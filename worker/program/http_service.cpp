@@ -89,6 +89,10 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
       .result_grace = ResumableStreams::kResultGrace,
       .health = deps.health,
       .tracing = deps.tracing,
+      .list_detached =
+          [requests = deps.requests](const TenantId& tenant, http::Server::OnListed done) {
+            requests->list_detached(tenant, std::move(done));
+          },
       .stop_requests =
           [requests = deps.requests](std::vector<std::string> ids, auto done) {
             requests->stop(std::move(ids), cancelled_by_owner(), std::move(done));
