@@ -361,22 +361,6 @@ TEST_CASE("remove: a removed tenant stays removed after a broker restart") {
   CHECK(next.refusal(next.acquire("a")) == Errc::UnknownTenant);
 }
 
-TEST_CASE("remove: a tenant that is admitted again has another time of admission") {
-  LeasedWorld world;
-  const auto admitted = [](const World& of) {
-    return of.state.tenants.find({"a"})->admitted_unix_ms;
-  };
-  const std::int64_t first = admitted(world);
-  CHECK(first == world.state.wall.unix_ms(world.clock.now()));
-  world.clock.advance(std::chrono::seconds(1));
-  world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}, .weight = 2});
-  CHECK(admitted(world) == first);
-  CHECK(admitted(World(world, {})) == first);  // after a broker restart
-  world.call(kOperator, wire::TenantRemove{.tenant = {"a"}, .revoke = true});
-  world.call(kOperator, wire::TenantAdmit{.tenant = {"a"}});
-  CHECK(admitted(world) == first + 1'000);
-}
-
 TEST_CASE("policy: what workers served a tenant adds up, and a worker that exits caches nothing") {
   DividedWorld world(4);
   const auto report = [&](AttachmentId id, wire::TenantServed served) {

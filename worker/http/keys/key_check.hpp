@@ -21,7 +21,7 @@ struct Caller {
   /// A line of a batch, whose `key` is a batch key. Its lease gives way to others.
   bool is_batch = false;
 
-  /// Whom the caller's files and batches belong to.
+  /// The owner of the caller's files and batches.
   batch::Owner owner() const { return {tenant, tenant_admitted_unix_ms}; }
   /// Whose lease the requests share: those of clients and those of batches have one each.
   ApiKeyId lease_owner() const { return is_batch ? ApiKeyId{key_id.value + "/batch"} : key_id; }
