@@ -49,7 +49,7 @@ TEST_CASE("http message: the error's message names the refused field once") {
         "top_k is a whole number");
 }
 
-TEST_CASE("http message: answers that are no errors stay as they are") {
+TEST_CASE("http message: an answer without an error stays as it is") {
   CHECK(as_message_error({.body = "{}"}, "id-1").body == "{}");
 }
 
