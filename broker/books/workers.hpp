@@ -88,6 +88,7 @@ struct Worker {
   /// its leases move.
   std::optional<Replacement> replacement;
   bool killed = false;  ///< SIGKILL was sent; it has not exited yet.
+  TimePoint gone_at;    ///< When the broker learnt of its exit. Not journaled.
   /// The worker may resume until this time after a broker restart. Zero: it may not resume.
   TimePoint reattach_until;
   bool segment_lost = false;  ///< Lost in a restart: then only the worker's exit proves a fence.

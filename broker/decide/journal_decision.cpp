@@ -55,6 +55,7 @@ journal::TenantRow row_of(const Tenant& tenant) {
   return {.policy = tenant.policy,
           .draining = tenant.draining,
           .reserved_bytes = tenant.reserved_bytes,
+          .admitted_unix_ms = tenant.admitted_unix_ms,
           .use = tenant.use};
 }
 

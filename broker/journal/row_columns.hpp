@@ -42,6 +42,7 @@ void describe(IsRow<TenantRow> auto& row, auto& columns) {
   columns.column("policy", row.policy);
   columns.column("draining", row.draining);
   columns.column("reserved_bytes", row.reserved_bytes);
+  columns.column("admitted_unix_ms", row.admitted_unix_ms);
   describe(row.use, columns);
 }
 

@@ -84,6 +84,7 @@ class Restorer {
       TRY(out_.state.tenants.admit(row.policy, facts_.now));
       out_.state.tenants.set_draining(id, row.draining);
       out_.state.tenants.find(id)->reserved_bytes = row.reserved_bytes;
+      out_.state.tenants.find(id)->admitted_unix_ms = row.admitted_unix_ms;
       out_.state.tenants.find(id)->use = row.use;
     }
     for (const auto& [id, row] : image_.api_keys) TRY(out_.state.api_keys.add(row, facts_.now));

@@ -79,7 +79,20 @@ Result<Json> query_key(const ListSources& sources, const Json& params) {
   const State& state = sources.state;
   const std::int64_t unix_ms = state.wall.unix_ms(sources.clock.now());
   const journal::ApiKeyRow* key = TRY(state.api_keys.verify(request.api_key, unix_ms));
-  return wire::KeyOwner{.key = key->id, .tenant = key->tenant}.to_json();
+  const Tenant* tenant = state.tenants.find(key->tenant);
+  return wire::KeyOwner{.key = key->id,
+                        .tenant = key->tenant,
+                        .tenant_admitted_unix_ms = tenant == nullptr ? 0 : tenant->admitted_unix_ms}
+      .to_json();
+}
+
+Result<Json> query_removed_tenants(const ListSources& sources, const Json& params) {
+  auto gone = TRY(wire::TenantCheck::from_json(params));
+  std::erase_if(gone.tenants, [&](const wire::TenantAdmission& each) {
+    const Tenant* tenant = sources.state.tenants.find(each.tenant);
+    return tenant != nullptr && tenant->admitted_unix_ms == each.admitted_unix_ms;
+  });
+  return gone.to_json();
 }
 
 Result<Json> query_extents(const ListSources& sources, const Json& params) {
@@ -104,7 +117,7 @@ Result<Json> query_quarantine(const ListSources& sources, const Json& params) {
 }
 
 Result<Json> query_workers(const ListSources& sources, const Json&) {
-  auto views = worker_views(sources.state);
+  auto views = worker_views(sources.state, sources.clock.now());
   for (auto& view : views) view.revocations = sources.table.revocations(view.id);
   return items(views);
 }
@@ -222,6 +235,7 @@ constexpr Query kQueries[] = {
     {"step.list", Role::Observer, answer<query_steps>},
     {"key.list", Role::Operator, answer<query_keys>},
     {"key.check", Role::Worker, answer<query_key>},
+    {"tenant.check", Role::Worker, answer<query_removed_tenants>},
     {"operator_action.list", Role::Operator, answer<query_operator_actions>},
     {"audit.list", Role::Operator, answer<query_audit_records>},
     {"extent.open", Role::Operator, open_extent},

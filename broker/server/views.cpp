@@ -94,6 +94,18 @@ std::uint32_t open_on(const State& state, AttachmentId worker) {
   return count;
 }
 
+/// True for a worker that is gone and of no interest any more. One that was replaced is shown until
+/// the next one of its name is replaced, because `brokerctl worker replace` waits for its figures.
+bool is_past(const State& state, const Worker& worker, TimePoint now) {
+  if (worker.state != WorkerState::Gone || open_on(state, worker.id) > 0) return false;
+  if (now - worker.gone_at >= kShowsGoneWorkers) return true;
+  return std::ranges::any_of(state.workers.all(), [&](const auto& entry) {
+    const Worker& later = entry.second;
+    return worker.id < later.id && later.name == worker.name &&
+           (!worker.replacement || later.replacement);
+  });
+}
+
 }  // namespace
 
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit) {
@@ -161,9 +173,10 @@ std::vector<wire::QuarantineView> quarantine_views(const State& state) {
   return views;
 }
 
-std::vector<wire::WorkerView> worker_views(const State& state) {
+std::vector<wire::WorkerView> worker_views(const State& state, TimePoint now) {
   std::vector<wire::WorkerView> views;
   for (const auto& [id, worker] : state.workers.all()) {
+    if (is_past(state, worker, now)) continue;
     wire::WorkerView& view =
         views.emplace_back(wire::WorkerView{.worker = worker.name,
                                             .id = worker.index,

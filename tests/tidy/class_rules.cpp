@@ -19,7 +19,7 @@ constexpr auto kExceptions = std::to_array<ClassException>({
     {"leasehold::State", {.data_members = 24}, "All state of the pure decisions."},
     {"leasehold::StepBuffers", {.data_members = 16}, "One pointer for each buffer."},
     {"leasehold::Tenancy", {.data_members = 17}, "What the scheduler knows of one lease."},
-    {"leasehold::Worker", {.data_members = 35}, "What the broker knows of one worker."},
+    {"leasehold::Worker", {.data_members = 36}, "What the broker knows of one worker."},
 
     // One overload for each alternative of a variant.
     {"leasehold::brokerctl::Runner", {.functions = 42}, "One function for each verb."},

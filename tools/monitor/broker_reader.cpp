@@ -8,6 +8,7 @@
 #include "common/log.hpp"
 #include "common/machine/confined.hpp"
 #include "ipc/client/all_pages.hpp"
+#include "ipc/client/parse_message.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tools/monitor/broker_metrics.hpp"
 
@@ -54,7 +55,8 @@ BrokerReader::BrokerReader(std::string socket, const Clock& clock)
       text_(clock, [this] { return make_text(); }),
       leases_(clock, [this] { return ask_leases(); }),
       extents_(clock, [this] { return ask_extents(); }),
-      events_(clock, [this] { return ask_events(); }) {}
+      events_(clock, [this] { return ask_events(); }),
+      requests_(clock, [this] { return ask_requests(); }) {}
 
 Result<BrokerState> BrokerReader::ask_state() const {
   Connection broker = TRY(Connection::open(socket_));
@@ -129,6 +131,40 @@ Result<Json> BrokerReader::ask_leases() {
 Result<Json> BrokerReader::ask_extents() const {
   const auto [extents, total] = TRY(ask_list<wire::ExtentView>());
   return Json{{"items", array_of(extents)}, {"total", total}};
+}
+
+/// All workers are asked at the same time, so several that hang delay an answer like one.
+Result<Json> BrokerReader::ask_requests() {
+  const Result<BrokerState>& answered = state();
+  if (!answered) return std::unexpected(answered.error());
+  std::vector<std::string> workers;
+  std::vector<control::Payload> calls;
+  for (const wire::WorkerView& worker : answered->workers) {
+    if (worker.state != "ready") continue;
+    const wire::RequestList first{.worker = worker.worker, .limit = kRequestsPerWorker};
+    calls.push_back({.body = first.to_json(), .fds = {}});
+    workers.push_back(worker.worker);
+  }
+  auto broker = TRY(control::Client::connect(socket_));
+  const auto replies =
+      broker.call_all(std::string(wire::RequestList::kMethod), std::move(calls), kCallTimeout);
+  Json items = Json::array();
+  Json unreachable = Json::array();
+  bool more = false;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    auto page = replies[i] ? client::parse_message<wire::RequestPage>(replies[i]->body)
+                           : std::unexpected(replies[i].error());
+    if (!page) {
+      unreachable.push_back({{"worker", workers[i]}, {"detail", page.error().detail}});
+      continue;
+    }
+    more = more || page->more;
+    for (wire::RequestView& view : page->items) {
+      view.worker = workers[i];
+      items.push_back(view.to_json());
+    }
+  }
+  return Json{{"items", std::move(items)}, {"more", more}, {"unreachable", std::move(unreachable)}};
 }
 
 /// A page of events may be full before the newest event, so this reads further pages.

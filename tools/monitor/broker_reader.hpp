@@ -29,6 +29,7 @@ class BrokerReader {
   /// counts all items.
   static constexpr std::size_t kEnoughItems = 4000;
   static constexpr std::uint64_t kMaxEvents = 500;
+  static constexpr std::uint32_t kRequestsPerWorker = 100;
 
   /// `clock` must outlive the reader.
   BrokerReader(std::string socket, const Clock& clock);
@@ -46,6 +47,9 @@ class BrokerReader {
   const Result<Json>& extents() { return extents_.read(); }
   /// {"items": [event with its "sequence" …], "newest"}: the newest events, oldest first.
   const Result<Json>& events() { return events_.read(); }
+  /// {"items": [RequestView …], "more", "unreachable": [{"worker", "detail"} …]}: the first
+  /// kRequestsPerWorker of each ready worker; "more" says that one has more.
+  const Result<Json>& requests() { return requests_.read(); }
   /// Holds a sample of every state() that the broker answered.
   const History& history() const { return history_; }
 
@@ -56,6 +60,7 @@ class BrokerReader {
   template <class View>
   Result<std::pair<std::vector<View>, std::uint64_t>> ask_list() const;
   Result<Json> ask_extents() const;
+  Result<Json> ask_requests();
   Result<BrokerState> make_state();
   std::string make_text();
   void count_tenants(BrokerState& state);
@@ -72,6 +77,7 @@ class BrokerReader {
   metrics::Recent<Result<Json>> leases_;
   metrics::Recent<Result<Json>> extents_;
   metrics::Recent<Result<Json>> events_;
+  metrics::Recent<Result<Json>> requests_;
 };
 
 }  // namespace leasehold::monitor

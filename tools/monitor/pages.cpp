@@ -87,6 +87,8 @@ std::vector<http::Page> pages_of(BrokerReader& reader, WorkerReader& workers, co
   pages.push_back(
       {.path = "/api/events", .make = [&reader] { return answer_of(reader.events()); }});
   pages.push_back(
+      {.path = "/api/requests", .make = [&reader] { return answer_of(reader.requests()); }});
+  pages.push_back(
       {.path = "/api/workers", .make = [&workers] { return json_answer(workers.items()); }});
   return pages;
 }

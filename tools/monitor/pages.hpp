@@ -19,7 +19,7 @@ http::Page metrics_page(BrokerReader& reader);
 ///   /api/overview   {"now_boottime_ns", "version", "status": StatusView,
 ///                    "workers": [WorkerView …], "tenants": [TenantView …]}
 ///   /api/history    History::to_json
-///   /api/leases     BrokerReader::leases; /api/extents and /api/events likewise
+///   /api/leases     BrokerReader::leases; /api/extents, /api/events and /api/requests likewise
 ///   /api/workers    WorkerReader::items
 ///
 /// If the broker does not answer, these paths, but /api/history and /api/workers, return its error

@@ -19,10 +19,18 @@
 
 namespace leasehold::batch {
 
+/// The owner of files and batches: a tenant, from its admission to its removal. Another tenant that
+/// is admitted under the same name later is another owner.
+struct Owner {
+  TenantId tenant;
+  std::int64_t admitted_unix_ms = 0;
+  auto operator<=>(const Owner&) const = default;
+};
+
 /// All files of a tenant can be read with any key of the tenant.
 struct FileRecord {
   std::string id;  ///< Made by this worker: "file-" and 24 hex digits.
-  TenantId tenant;
+  Owner owner;
   std::string filename;  ///< The client's; only shown, never a path.
   std::string purpose;   ///< "batch" or "batch_output".
   std::uint64_t size_bytes = 0;
@@ -65,7 +73,7 @@ struct LineCounts {
 
 struct BatchRecord {
   std::string id;  ///< Made by this worker: "batch_" and 24 hex digits.
-  TenantId tenant;
+  Owner owner;
   ApiKeyId key;  ///< The key that created the batch; its lines run for this key.
   /// What the worker shows the broker in place of the key, which it does not keep
   /// (ipc/control/tokens/api_key.hpp).

@@ -1,6 +1,5 @@
 #include "worker/batch/batch_store.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -25,7 +24,6 @@ constexpr const char* kData = ".data";
 constexpr const char* kFile = ".file";
 constexpr const char* kBatch = ".batch";
 constexpr std::size_t kMaxRecordBytes = 1 << 20;
-constexpr std::size_t kPieceBytes = 64 << 10;
 
 std::string new_id(const char* prefix) {
   return fmt::format("{}{:016x}{:08x}", prefix, random_bits(), random_bits() & 0xFFFFFFFF);
@@ -51,38 +49,6 @@ Result<UniqueFd> lock_directory(const std::string& directory) {
                                              directory));
 }
 
-Result<std::vector<std::string>> names_in(const std::string& directory) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), ::closedir);
-  if (!open) return fail_file("list " + directory, errno);
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(open.get())) names.emplace_back(entry->d_name);
-  return names;
-}
-
-/// The size of the file up to the end of its last whole line.
-Result<std::uint64_t> whole_lines(int fd) {
-  std::uint64_t end = TRY(size_of(fd));
-  while (end > 0) {
-    const std::uint64_t from = end - std::min<std::uint64_t>(end, kPieceBytes);
-    const std::string piece = TRY(read_at(fd, from, static_cast<std::size_t>(end - from)));
-    const std::size_t last = piece.rfind('\n');
-    if (last != std::string::npos) return from + last + 1;
-    end = from;
-  }
-  return 0;
-}
-
-/// The newest first.
-template <class Record>
-std::vector<Record> of_tenant(const std::map<std::string, Record>& records, const TenantId& tenant,
-                              const auto& created_at) {
-  std::vector<Record> found;
-  for (const auto& [id, record] : records)
-    if (record.tenant == tenant) found.push_back(record);
-  std::ranges::stable_sort(found, std::ranges::greater{}, created_at);
-  return found;
-}
-
 /// When the batch entered its newest state.
 std::int64_t last_change(const BatchRecord& batch) {
   std::int64_t last = 0;
@@ -106,14 +72,14 @@ Result<void> BatchStore::load() {
   const std::vector<std::string> names = TRY(names_in(directory_));
   for (const std::string& name : names) TRY(load_record(name));
   remove_strays(names);
-  for (const auto& [id, file] : files_) used_bytes_[file.tenant] += file.size_bytes;
+  for (const auto& [id, file] : files_) used_bytes_[file.owner] += file.size_bytes;
   for (const auto& [id, batch] : batches_) {
     if (is_final(batch.status)) continue;
     for (const std::string& results : {batch.output_file, batch.error_file}) {
       struct stat status{};
       const bool is_there = ::stat(path_of(results, kData).c_str(), &status) == 0;
       if (is_there && !files_.contains(results))
-        used_bytes_[batch.tenant] += static_cast<std::uint64_t>(status.st_size);
+        used_bytes_[batch.owner] += static_cast<std::uint64_t>(status.st_size);
     }
   }
   return {};
@@ -161,22 +127,22 @@ std::string BatchStore::path_of(const std::string& id, const char* kind) const {
 
 // ------------------------------------------------------------------------------------------ quota
 
-Result<void> BatchStore::charge(const TenantId& tenant, std::uint64_t bytes) {
+Result<void> BatchStore::charge(const Owner& owner, std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
-  std::uint64_t& used = used_bytes_[tenant];
+  std::uint64_t& used = used_bytes_[owner];
   if (used + bytes > limits_.quota_bytes) {
     return fail(Errc::MessageTooLarge,
                 fmt::format("the files of tenant {} have {} bytes of at most {}; delete some, or "
                             "ask the operator for a larger --batch-quota",
-                            tenant.value, used, limits_.quota_bytes));
+                            owner.tenant.value, used, limits_.quota_bytes));
   }
   used += bytes;
   return {};
 }
 
-void BatchStore::give_back(const TenantId& tenant, std::uint64_t bytes) {
+void BatchStore::give_back(const Owner& owner, std::uint64_t bytes) {
   const std::scoped_lock lock(mutex_);
-  std::uint64_t& used = used_bytes_[tenant];
+  std::uint64_t& used = used_bytes_[owner];
   used -= std::min(used, bytes);
 }
 
@@ -185,30 +151,34 @@ void BatchStore::give_back(const TenantId& tenant, std::uint64_t bytes) {
 BatchStore::Upload::~Upload() {
   if (is_kept_) return;
   (void)::unlink(store_.path_of(id_, kData).c_str());
-  store_.give_back(tenant_, size_bytes_);
+  store_.give_back(owner_, size_bytes_);
 }
 
 Result<void> BatchStore::Upload::add(std::string_view bytes) {
-  TRY(store_.charge(tenant_, bytes.size()));
+  TRY(store_.charge(owner_, bytes.size()));
   size_bytes_ += bytes.size();  // given back with the upload, also if the write fails
   return write_all(fd_.get(), bytes, id_);
 }
 
-Result<std::unique_ptr<BatchStore::Upload>> BatchStore::begin_upload(const TenantId& tenant) {
-  if (files_of(tenant).size() >= limits_.max_files) {
+Result<std::unique_ptr<BatchStore::Upload>> BatchStore::begin_upload(const Owner& owner) {
+  const auto n_files = [&] {
+    const std::scoped_lock lock(mutex_);
+    return count_of(files_, owner);
+  }();
+  if (n_files >= limits_.max_files) {
     return fail(Errc::MessageTooLarge, fmt::format("tenant {} has {} files; delete some",
-                                                   tenant.value, limits_.max_files));
+                                                   owner.tenant.value, limits_.max_files));
   }
   std::string id = new_id("file-");
   UniqueFd fd = TRY(open_file(path_of(id, kData), O_WRONLY | O_CREAT | O_EXCL));
-  return std::make_unique<Upload>(*this, tenant, std::move(id), std::move(fd));
+  return std::make_unique<Upload>(*this, owner, std::move(id), std::move(fd));
 }
 
 Result<FileRecord> BatchStore::keep(Upload& upload, const std::string& filename,
                                     std::int64_t now_unix_s, std::int64_t expires_at) {
   const std::int64_t last = now_unix_s + limits_.max_age_s;
   FileRecord file{.id = upload.id_,
-                  .tenant = upload.tenant_,
+                  .owner = upload.owner_,
                   .filename = filename,
                   .purpose = "batch",
                   .size_bytes = upload.size_bytes_,
@@ -222,10 +192,10 @@ Result<FileRecord> BatchStore::keep(Upload& upload, const std::string& filename,
   return file;
 }
 
-Result<FileRecord> BatchStore::find_file(const TenantId& tenant, const std::string& id) const {
+Result<FileRecord> BatchStore::find_file(const Owner& owner, const std::string& id) const {
   const std::scoped_lock lock(mutex_);
   const auto found = files_.find(id);
-  if (found == files_.end() || found->second.tenant != tenant) return unknown("file", id);
+  if (found == files_.end() || found->second.owner != owner) return unknown("file", id);
   return found->second;
 }
 
@@ -234,9 +204,9 @@ bool BatchStore::has_file(const std::string& id) const {
   return files_.contains(id);
 }
 
-std::vector<FileRecord> BatchStore::files_of(const TenantId& tenant) const {
+Page<FileRecord> BatchStore::list_files(const Owner& owner, const RecordQuery& query) const {
   const std::scoped_lock lock(mutex_);
-  return of_tenant(files_, tenant, [](const FileRecord& file) { return file.created_at; });
+  return page_of(files_, owner, query);
 }
 
 /// Precondition: `mutex_` is held.
@@ -246,8 +216,8 @@ bool BatchStore::is_read(const std::string& file) const {
   });
 }
 
-Result<void> BatchStore::remove_file(const TenantId& tenant, const std::string& id) {
-  TRY(find_file(tenant, id));
+Result<void> BatchStore::remove_file(const Owner& owner, const std::string& id) {
+  TRY(find_file(owner, id));
   const std::scoped_lock lock(mutex_);
   if (is_read(id)) {
     return fail(Errc::RequestIdConflict,
@@ -263,7 +233,7 @@ void BatchStore::erase_file(const std::string& id) {
   if (found == files_.end()) return;
   (void)::unlink(path_of(id, kFile).c_str());
   (void)::unlink(path_of(id, kData).c_str());
-  std::uint64_t& used = used_bytes_[found->second.tenant];
+  std::uint64_t& used = used_bytes_[found->second.owner];
   used -= std::min(used, found->second.size_bytes);
   files_.erase(found);
 }
@@ -275,10 +245,14 @@ Result<UniqueFd> BatchStore::read_file(const std::string& id) const {
 // ---------------------------------------------------------------------------------------- batches
 
 Result<BatchRecord> BatchStore::add_batch(BatchRecord batch) {
-  if (batches_of(batch.tenant).size() >= limits_.max_batches) {
+  const auto n_batches = [&] {
+    const std::scoped_lock lock(mutex_);
+    return count_of(batches_, batch.owner);
+  }();
+  if (n_batches >= limits_.max_batches) {
     return fail(Errc::MessageTooLarge,
                 fmt::format("tenant {} has {} batches; ended ones are removed at their age",
-                            batch.tenant.value, limits_.max_batches));
+                            batch.owner.tenant.value, limits_.max_batches));
   }
   batch.id = new_id("batch_");
   batch.output_file = new_id("file-");
@@ -287,16 +261,16 @@ Result<BatchRecord> BatchStore::add_batch(BatchRecord batch) {
   return batch;
 }
 
-Result<BatchRecord> BatchStore::find_batch(const TenantId& tenant, const std::string& id) const {
+Result<BatchRecord> BatchStore::find_batch(const Owner& owner, const std::string& id) const {
   const std::scoped_lock lock(mutex_);
   const auto found = batches_.find(id);
-  if (found == batches_.end() || found->second.tenant != tenant) return unknown("batch", id);
+  if (found == batches_.end() || found->second.owner != owner) return unknown("batch", id);
   return found->second;
 }
 
-std::vector<BatchRecord> BatchStore::batches_of(const TenantId& tenant) const {
+Page<BatchRecord> BatchStore::list_batches(const Owner& owner, const RecordQuery& query) const {
   const std::scoped_lock lock(mutex_);
-  return of_tenant(batches_, tenant, [](const BatchRecord& batch) { return batch.created_at(); });
+  return page_of(batches_, owner, query);
 }
 
 std::vector<BatchRecord> BatchStore::unfinished() const {
@@ -325,14 +299,14 @@ Result<UniqueFd> BatchStore::open_results(const std::string& id) const {
   return fd;
 }
 
-Result<void> BatchStore::append_result(const TenantId& tenant, const UniqueFd& results,
+Result<void> BatchStore::append_result(const Owner& owner, const UniqueFd& results,
                                        std::string_view line) {
-  TRY(charge(tenant, line.size()));
+  TRY(charge(owner, line.size()));
   const auto appended = [&]() -> Result<void> {
     const std::uint64_t size = TRY(size_of(results.get()));
     return append_all(results.get(), line, size, "the results of a batch");
   }();
-  if (!appended) give_back(tenant, line.size());
+  if (!appended) give_back(owner, line.size());
   return appended;
 }
 
@@ -348,7 +322,7 @@ Result<void> BatchStore::publish_results(const BatchRecord& batch, const std::st
   TRY(sync(fd.get()));
   const char* const kind = id == batch.output_file ? "output" : "error";
   FileRecord file{.id = id,
-                  .tenant = batch.tenant,
+                  .owner = batch.owner,
                   .filename = fmt::format("{}_{}.jsonl", batch.id, kind),
                   .purpose = "batch_output",
                   .size_bytes = size,
@@ -360,19 +334,49 @@ Result<void> BatchStore::publish_results(const BatchRecord& batch, const std::st
   return {};
 }
 
+std::vector<std::string> BatchStore::unread_files(
+    const std::function<bool(const FileRecord&)>& is_old) const {
+  std::vector<std::string> found;
+  for (const auto& [id, file] : files_)
+    if (is_old(file) && !is_read(id)) found.push_back(id);
+  return found;
+}
+
+std::size_t BatchStore::erase_ended(const std::function<bool(const BatchRecord&)>& is_old) {
+  return std::erase_if(batches_, [&](const auto& each) {
+    const BatchRecord& batch = each.second;
+    const bool erased = is_final(batch.status) && is_old(batch);
+    if (erased) (void)::unlink(path_of(batch.id, kBatch).c_str());
+    return erased;
+  });
+}
+
 void BatchStore::remove_expired(std::int64_t now_unix_s) {
   const std::scoped_lock lock(mutex_);
-  std::vector<std::string> old;
-  for (const auto& [id, file] : files_)
-    if (file.expires_at <= now_unix_s && !is_read(id)) old.push_back(id);
-  for (const std::string& id : old) erase_file(id);
-  std::erase_if(batches_, [&](const auto& each) {
-    const BatchRecord& batch = each.second;
-    const bool is_old =
-        is_final(batch.status) && last_change(batch) + limits_.max_age_s <= now_unix_s;
-    if (is_old) (void)::unlink(path_of(batch.id, kBatch).c_str());
-    return is_old;
+  const auto is_old = [&](const FileRecord& file) { return file.expires_at <= now_unix_s; };
+  for (const std::string& id : unread_files(is_old)) erase_file(id);
+  erase_ended([&](const BatchRecord& batch) {
+    return last_change(batch) + limits_.max_age_s <= now_unix_s;
   });
+}
+
+// ----------------------------------------------------------------------------------------- owners
+
+std::vector<Owner> BatchStore::owners() const {
+  const std::scoped_lock lock(mutex_);
+  std::set<Owner> all;
+  for (const auto& [id, file] : files_) all.insert(file.owner);
+  for (const auto& [id, batch] : batches_) all.insert(batch.owner);
+  return {all.begin(), all.end()};
+}
+
+BatchStore::Removed BatchStore::remove_owner(const Owner& owner) {
+  const std::scoped_lock lock(mutex_);
+  const auto files = unread_files([&](const FileRecord& file) { return file.owner == owner; });
+  for (const std::string& id : files) erase_file(id);
+  const std::size_t batches =
+      erase_ended([&](const BatchRecord& batch) { return batch.owner == owner; });
+  return {.files = files.size(), .batches = batches};
 }
 
 }  // namespace leasehold::batch

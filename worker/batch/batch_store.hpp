@@ -10,15 +10,16 @@
 /// without a sync: they survive the end of the worker at once, and a power cut once the batch has
 /// ended. `open` cuts off a torn line and removes what belongs to no record.
 ///
-/// The bytes of a tenant's files, with uploads and results in progress, stay within its quota.
-/// Files and ended batches are removed at their age.
+/// The bytes of an owner's files, with uploads and results in progress, stay within its quota.
+/// Files and ended batches are removed at their age, and with their tenant.
 ///
-/// Errors: UnknownRequest for an id that does not exist or belongs to another tenant (a caller
+/// Errors: UnknownRequest for an id that does not exist or belongs to another owner (a caller
 /// cannot tell which); MessageTooLarge for a quota; DiskFull; SystemError; FileCorrupt.
 /// Threads: any; a call that writes a record waits for the disk. Lifetime: uploads and results do
 /// not outlive it.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,7 @@
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
 #include "worker/batch/batch_record.hpp"
+#include "worker/batch/record_list.hpp"
 
 namespace leasehold::batch {
 
@@ -49,8 +51,8 @@ class BatchStore {
   /// A file whose bytes arrive. It is removed unless it is kept.
   class Upload {
    public:
-    Upload(BatchStore& store, TenantId tenant, std::string id, UniqueFd fd)
-        : store_(store), tenant_(std::move(tenant)), id_(std::move(id)), fd_(std::move(fd)) {}
+    Upload(BatchStore& store, Owner owner, std::string id, UniqueFd fd)
+        : store_(store), owner_(std::move(owner)), id_(std::move(id)), fd_(std::move(fd)) {}
     ~Upload();
     Upload(const Upload&) = delete;
     Upload& operator=(const Upload&) = delete;
@@ -59,7 +61,7 @@ class BatchStore {
    private:
     friend BatchStore;
     BatchStore& store_;
-    TenantId tenant_;
+    Owner owner_;
     std::string id_;
     UniqueFd fd_;
     std::uint64_t size_bytes_ = 0;
@@ -68,25 +70,23 @@ class BatchStore {
 
   // ---- files
 
-  Result<std::unique_ptr<Upload>> begin_upload(const TenantId& tenant);
+  Result<std::unique_ptr<Upload>> begin_upload(const Owner& owner);
   /// Keeps the upload as a file with purpose "batch". `expires_at` 0: at the age of the limits.
   Result<FileRecord> keep(Upload& upload, const std::string& filename, std::int64_t now_unix_s,
                           std::int64_t expires_at = 0);
-  Result<FileRecord> find_file(const TenantId& tenant, const std::string& id) const;
+  Result<FileRecord> find_file(const Owner& owner, const std::string& id) const;
   bool has_file(const std::string& id) const;
-  /// The newest first.
-  std::vector<FileRecord> files_of(const TenantId& tenant) const;
+  Page<FileRecord> list_files(const Owner& owner, const RecordQuery& query) const;
   /// Errors: also RequestIdConflict while a batch that has not ended reads the file.
-  Result<void> remove_file(const TenantId& tenant, const std::string& id);
+  Result<void> remove_file(const Owner& owner, const std::string& id);
   Result<UniqueFd> read_file(const std::string& id) const;
 
   // ---- batches
 
   /// Chooses the ids of the batch and its result files, and stores it.
   Result<BatchRecord> add_batch(BatchRecord batch);
-  Result<BatchRecord> find_batch(const TenantId& tenant, const std::string& id) const;
-  /// The newest first.
-  std::vector<BatchRecord> batches_of(const TenantId& tenant) const;
+  Result<BatchRecord> find_batch(const Owner& owner, const std::string& id) const;
+  Page<BatchRecord> list_batches(const Owner& owner, const RecordQuery& query) const;
   /// Those that have not ended, the oldest first.
   std::vector<BatchRecord> unfinished() const;
   /// Stores the record. The batch exists.
@@ -94,11 +94,10 @@ class BatchStore {
 
   // ---- results
 
-  /// Opens the results file `id` of the tenant, and cuts off a torn line.
+  /// Opens the results file `id`, and cuts off a torn line.
   Result<UniqueFd> open_results(const std::string& id) const;
   /// Appends one line, or leaves the file as it was.
-  Result<void> append_result(const TenantId& tenant, const UniqueFd& results,
-                             std::string_view line);
+  Result<void> append_result(const Owner& owner, const UniqueFd& results, std::string_view line);
   /// Makes a results file readable for clients; an empty one is removed instead.
   Result<void> publish_results(const BatchRecord& batch, const std::string& id,
                                std::int64_t now_unix_s);
@@ -107,6 +106,17 @@ class BatchStore {
   /// end.
   void remove_expired(std::int64_t now_unix_s);
 
+  // ---- owners
+
+  std::vector<Owner> owners() const;  ///< Of files and batches.
+  struct Removed {
+    std::size_t files = 0;
+    std::size_t batches = 0;
+  };
+  /// Removes what belongs to a tenant that the broker has removed. A batch that has not ended, and
+  /// the file that it reads, stay until the next call: without the tenant's key it soon fails.
+  Removed remove_owner(const Owner& owner);
+
  private:
   BatchStore(std::string directory, const StoreLimits& limits, UniqueFd lock)
       : directory_(std::move(directory)), limits_(limits), lock_(std::move(lock)) {}
@@ -114,10 +124,13 @@ class BatchStore {
   Result<void> load_record(const std::string& name);
   void remove_strays(const std::vector<std::string>& names);
   std::string path_of(const std::string& id, const char* kind) const;
-  Result<void> charge(const TenantId& tenant, std::uint64_t bytes);
-  void give_back(const TenantId& tenant, std::uint64_t bytes);
+  Result<void> charge(const Owner& owner, std::uint64_t bytes);
+  void give_back(const Owner& owner, std::uint64_t bytes);
   bool is_read(const std::string& file) const;
   void erase_file(const std::string& id);
+  /// Removes the ended batches that `is_old` selects. Precondition: `mutex_` is held.
+  std::size_t erase_ended(const std::function<bool(const BatchRecord&)>& is_old);
+  std::vector<std::string> unread_files(const std::function<bool(const FileRecord&)>& is_old) const;
 
   std::string directory_;
   StoreLimits limits_;
@@ -125,7 +138,7 @@ class BatchStore {
   mutable std::mutex mutex_;  // guards the members below
   std::map<std::string, FileRecord> files_;
   std::map<std::string, BatchRecord> batches_;
-  std::map<TenantId, std::uint64_t> used_bytes_;
+  std::map<Owner, std::uint64_t> used_bytes_;
 };
 
 }  // namespace leasehold::batch

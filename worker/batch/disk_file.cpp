@@ -1,13 +1,18 @@
 #include "worker/batch/disk_file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <memory>
 
 namespace leasehold::batch {
 namespace {
+
+constexpr std::size_t kPieceBytes = 64 << 10;
 
 std::unexpected<Error> disk_error(const std::string& what, int error_number) {
   if (error_number == EFBIG || error_number == EDQUOT)
@@ -83,6 +88,26 @@ Result<std::uint64_t> size_of(int fd) {
 Result<void> sync(int fd) {
   if (::fsync(fd) == 0) return {};
   return disk_error("write a file of a batch to the disk", errno);
+}
+
+Result<std::vector<std::string>> names_in(const std::string& directory) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(directory.c_str()), ::closedir);
+  if (!open) return fail_file("list " + directory, errno);
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(open.get())) names.emplace_back(entry->d_name);
+  return names;
+}
+
+Result<std::uint64_t> whole_lines(int fd) {
+  std::uint64_t end = TRY(size_of(fd));
+  while (end > 0) {
+    const std::uint64_t from = end - std::min<std::uint64_t>(end, kPieceBytes);
+    const std::string piece = TRY(read_at(fd, from, static_cast<std::size_t>(end - from)));
+    const std::size_t last = piece.rfind('\n');
+    if (last != std::string::npos) return from + last + 1;
+    end = from;
+  }
+  return 0;
 }
 
 }  // namespace leasehold::batch

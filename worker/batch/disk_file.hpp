@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
@@ -33,5 +34,10 @@ Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t size_bytes
 
 Result<std::uint64_t> size_of(int fd);
 Result<void> sync(int fd);
+
+/// The names in a directory. Errors: as open_file.
+Result<std::vector<std::string>> names_in(const std::string& directory);
+/// The size of the file up to the end of its last whole line.
+Result<std::uint64_t> whole_lines(int fd);
 
 }  // namespace leasehold::batch

@@ -48,9 +48,14 @@ Status get_status(const std::string& text) {
   return *status;
 }
 
+Owner parse_owner(const Json& json) {
+  return {.tenant = {get<std::string>(json, "tenant")},
+          .admitted_unix_ms = get<std::int64_t>(json, "tenant_admitted_unix_ms")};
+}
+
 FileRecord parse_file(const Json& json) {
   return {.id = get<std::string>(json, "id"),
-          .tenant = {get<std::string>(json, "tenant")},
+          .owner = parse_owner(json),
           .filename = get<std::string>(json, "filename"),
           .purpose = get<std::string>(json, "purpose"),
           .size_bytes = get<std::uint64_t>(json, "size_bytes"),
@@ -71,7 +76,7 @@ std::vector<LineError> parse_errors(const Json& json) {
 
 BatchRecord parse_batch(const Json& json) {
   BatchRecord batch{.id = get<std::string>(json, "id"),
-                    .tenant = {get<std::string>(json, "tenant")},
+                    .owner = parse_owner(json),
                     .key = {get<std::string>(json, "key")},
                     .batch_key = get<std::string>(json, "batch_key"),
                     .endpoint = get<std::string>(json, "endpoint"),
@@ -116,7 +121,8 @@ Json time_of(const BatchRecord& batch, Status status) {
 
 Json to_disk(const FileRecord& file) {
   return {{"id", file.id},
-          {"tenant", file.tenant.value},
+          {"tenant", file.owner.tenant.value},
+          {"tenant_admitted_unix_ms", file.owner.admitted_unix_ms},
           {"filename", file.filename},
           {"purpose", file.purpose},
           {"size_bytes", file.size_bytes},
@@ -135,7 +141,8 @@ Json to_disk(const BatchRecord& batch) {
   Json reached = Json::object();
   for (const auto& [status, at] : batch.reached_at) reached[std::string(name(status))] = at;
   return {{"id", batch.id},
-          {"tenant", batch.tenant.value},
+          {"tenant", batch.owner.tenant.value},
+          {"tenant_admitted_unix_ms", batch.owner.admitted_unix_ms},
           {"key", batch.key.value},
           {"batch_key", batch.batch_key},
           {"endpoint", batch.endpoint},

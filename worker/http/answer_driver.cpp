@@ -56,6 +56,7 @@ class AnswerDriver {
   void take(std::size_t choice, const wire::TokenEmitted& token);
   void fail_with(const Error& error);
   awaitable<void> name_schema(Error refused);
+  awaitable<void> write_body(std::function<std::string()> work);
   std::function<void()> keep_lease() const;
   void stop_generating();
   RunningAnswer as_running();
@@ -109,6 +110,7 @@ awaitable<void> AnswerDriver::run() {
     take_waiting();
     end_if_stopped();
     if (auto refused = output_.take_refused()) co_await name_schema(*std::move(refused));
+    if (auto work = output_.take_body_work()) co_await write_body(std::move(work));
     co_await flush();
     // A client that left before the end was written may come back for the end.
     if (output_.is_whole() && request_.submit.resumable && !stream_.is_gone())
@@ -272,6 +274,13 @@ awaitable<void> AnswerDriver::name_schema(Error refused) {
                                        give = checked.giver()] { give(is_refused(format)); });
   const auto is_schema = co_await checked.take();
   if (is_schema.value_or(false)) output_.name_schema(std::move(refused));
+}
+
+/// Without a body the server is stopping, and nothing is sent.
+awaitable<void> AnswerDriver::write_body(std::function<std::string()> work) {
+  std::move_only_function<std::string()> named = std::move(work);
+  auto body = co_await on_pool<std::string>(shared_, caller_.tenant, std::move(named));
+  if (body) output_.set_body(*std::move(body));
 }
 
 awaitable<void> drive(Shared& shared, const Caller& caller, ApiRequest request,

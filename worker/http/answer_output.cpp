@@ -55,10 +55,30 @@ void AnswerOutput::end(std::uint32_t position, UsageCount usage) {
   std::ranges::sort(ends_, {}, [](const ChoiceEnd& end) { return end.part.index; });
   for (ChoiceEnd& ended : std::exchange(ends_, {}))
     add_events(writer_->add(std::move(ended.part), usage), ended.position);
-  if (request_.stream) add_events(writer_->end(usage), position);
-  if (!request_.stream && !is_continuable()) answer_ = Answer{.body = writer_->whole(usage)};
-  if (!is_continuable()) return;
-  if (!request_.stream) unsent_.push_back({.data = writer_->whole(usage), .name = "answer"});
+  if (request_.stream) {
+    add_events(writer_->end(usage), position);
+    if (is_continuable()) add_comment("e");
+    return;
+  }
+  auto work = [writer = writer_, usage] { return writer->whole(usage); };
+  const bool is_long = request_.submit.sampling.logprobs || request_.submit.prompt_logprobs;
+  if (is_long) {
+    body_work_ = std::move(work);
+  } else {
+    set_body(work());
+  }
+}
+
+std::function<std::string()> AnswerOutput::take_body_work() {
+  return std::exchange(body_work_, nullptr);
+}
+
+void AnswerOutput::set_body(std::string body) {
+  if (!is_continuable()) {
+    answer_ = Answer{.body = std::move(body)};
+    return;
+  }
+  unsent_.push_back({.data = std::move(body), .name = "answer"});
   add_comment("e");
 }
 

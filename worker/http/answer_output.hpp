@@ -18,6 +18,7 @@
 /// Lifetime: the request outlives it. Threads: one.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,12 @@ class AnswerOutput {
   void end_choice(ChoicePart part, std::uint32_t position, UsageCount usage);
   /// Call when all choices have ended.
   void end(std::uint32_t position, UsageCount usage);
+  /// Writes the body of an answer that ended with log probabilities, which takes too long for the
+  /// thread of all streams. The function may run on any thread and reads nothing else; pass what it
+  /// returns to `set_body`. Null for other answers.
+  std::function<std::string()> take_body_work();
+  /// Makes the body of an answer that does not stream the next thing to send.
+  void set_body(std::string body);
   /// Ends the whole answer, with all its choices. `x_request_id`: its X-Request-Id.
   void fail_with(const Error& error, const std::string& x_request_id);
   /// Adds a heartbeat. Without an event, the stream sends a comment.
@@ -80,10 +87,11 @@ class AnswerOutput {
   ServerEvents failure(const Error& error, const std::string& x_request_id);
 
   const ApiRequest& request_;
-  std::unique_ptr<AnswerWriter> writer_;
+  std::shared_ptr<AnswerWriter> writer_;
   std::optional<EventIds> ids_;  // set for a stream that the client can resume
   ServerEvents unsent_;
-  std::vector<ChoiceEnd> ends_;   // of a continuable stream, until all choices have ended
+  std::vector<ChoiceEnd> ends_;  // of a continuable stream, until all choices have ended
+  std::function<std::string()> body_work_;
   std::optional<Answer> answer_;  // sent in place of a stream
   std::optional<Error> refused_;  // what `answer_` says, if the schema may be the cause
   bool is_begun_ = false;

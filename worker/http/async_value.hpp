@@ -6,8 +6,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "worker/http/http_shared.hpp"
 
@@ -49,5 +51,16 @@ class AsyncValue {
   boost::asio::io_context* io_;
   std::shared_ptr<Waiting> waiting_;
 };
+
+/// Runs work of a tenant on the pool. Returns nothing if the server stops meanwhile. Name the work
+/// before the co_await: GCC 12 destroys braced temporaries in such an expression twice.
+template <class T>
+boost::asio::awaitable<std::optional<T>> on_pool(Shared& shared, TenantId tenant,
+                                                 std::move_only_function<T()> work) {
+  AsyncValue<T> made(*shared.deps.io);
+  shared.run_on_pool(tenant,
+                     [work = std::move(work), give = made.giver()]() mutable { give(work()); });
+  co_return co_await made.take();
+}
 
 }  // namespace leasehold::http

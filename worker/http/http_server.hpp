@@ -43,13 +43,17 @@ struct WorkerLoad {
 
 class Server {
  public:
+  using OnTenantsChecked = std::move_only_function<void(Result<wire::TenantCheck>)>;
   using OnChecked = std::move_only_function<void(Result<wire::KeyOwner>)>;
+  using OnListed = std::move_only_function<void(std::vector<wire::RequestView>)>;
   using OnStopped = std::move_only_function<void(std::vector<RequestId> stopped)>;
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     const Clock* clock = nullptr;
     /// Asks the broker to check a key. Calls back on any thread.
     std::function<void(std::string api_key, OnChecked)> check_key;
+    /// Asks the broker which tenants were removed. Calls back on any thread. Null: never asked.
+    std::function<void(const wire::TenantCheck&, OnTenantsChecked)> check_tenants;
     std::string broker_socket;
     std::string worker;  ///< The name of this worker, whose leases the requests get.
     std::string host_name = "localhost";  ///< See is_host_name; each answer has it.
@@ -70,6 +74,8 @@ class Server {
     std::size_t max_unread_bytes = 64 << 20;
     const Health* health = nullptr;    ///< Null: the worker is always healthy.
     const Tracing* tracing = nullptr;  ///< Null: no spans.
+    /// Lists the tenant's resumable requests whose clients have left. Calls back on any thread.
+    std::function<void(const TenantId&, OnListed)> list_detached;
     /// Ends these requests with RequestCancelled, and with each the other choices of its answer.
     /// Calls back, on any thread, with the ids of the requests that it found.
     std::function<void(std::vector<std::string> ids, OnStopped)> stop_requests = {};

@@ -35,6 +35,20 @@ Json entry_of(const RunningAnswer& answer, TimePoint now) {
           {"age_ms", (now - answer.began_at) / std::chrono::milliseconds(1)}};
 }
 
+/// A resumable request whose client has left. Its API is not known, so the id is the client's.
+Json entry_of(const wire::RequestView& detached) {
+  using enum wire::RequestState;
+  const bool waits = detached.state == Parsing || detached.state == Waiting;
+  return {{"id", detached.id.substr(detached.id.find('/') + 1)},
+          {"object", "request"},
+          {"status", waits ? "queued" : "in_progress"},
+          {"detached", true},
+          {"running_choices", 1},
+          {"prompt_tokens", detached.prompt_tokens},
+          {"completion_tokens", detached.emitted_tokens},
+          {"age_ms", detached.age_ms}};
+}
+
 // GCC 12 destroys braced temporaries in coroutines twice, so answers are built by function calls.
 
 Answer unknown_request(const std::string& id) {
@@ -64,8 +78,13 @@ Answer cancelled(const std::string& id, std::string_view object, Json more) {
 
 }  // namespace
 
-std::string requests_json(const RunningAnswers& answers, const ApiKeyId& key, TimePoint now) {
+std::string requests_json(const RunningAnswers& answers, const ApiKeyId& key,
+                          const std::vector<wire::RequestView>& detached, TimePoint now) {
   std::multimap<std::string, Json> by_id;
+  for (const wire::RequestView& request : detached) {
+    Json entry = entry_of(request);
+    by_id.emplace(entry["id"], std::move(entry));
+  }
   for (const RunningAnswer& answer : answers.all())
     if (answer.key == key) by_id.emplace(answer.id, entry_of(answer, now));
   Json list = Json::array();
@@ -82,9 +101,18 @@ std::vector<std::string> ids_meant(const TenantId& tenant, std::string_view id) 
 
 awaitable<void> serve_requests(Shared& shared, const Caller& caller, RouteInput,
                                HttpStream& stream) {
-  Answer answer{.body =
-                    requests_json(shared.running_answers, caller.key_id, shared.deps.clock->now())};
-  return stream.send(std::move(answer));
+  std::optional<std::vector<wire::RequestView>> detached;
+  if (shared.deps.list_detached) {
+    AsyncValue<std::vector<wire::RequestView>> listed(*shared.deps.io);
+    shared.deps.list_detached(caller.tenant, listed.giver());
+    detached = co_await listed.take();
+    if (!detached) co_return;  // the server is stopping
+  }
+  Answer answer;
+  answer.body = requests_json(shared.running_answers, caller.key_id,
+                              std::move(detached).value_or(std::vector<wire::RequestView>{}),
+                              shared.deps.clock->now());
+  co_await stream.send(std::move(answer));
 }
 
 awaitable<void> serve_request_cancel(Shared& shared, const Caller& caller, RouteInput input,

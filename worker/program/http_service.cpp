@@ -25,6 +25,10 @@ Result<wire::KeyOwner> key_of(Result<control::Payload> reply) {
   return wire::KeyOwner::from_json(TRY(std::move(reply)).body);
 }
 
+Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
+  return wire::TenantCheck::from_json(TRY(std::move(reply)).body);
+}
+
 /// True if the prompt of a chat with these template variables ends inside the model's reasoning, as
 /// for some models.
 bool begins_inside_reasoning(const PromptEncoder& prompts, const std::string& kwargs) {
@@ -71,6 +75,16 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 },
                 kCheckTimeout);
           },
+      .check_tenants =
+          [&broker = *deps.broker](const wire::TenantCheck& check,
+                                   http::Server::OnTenantsChecked done) {
+            broker.call_async(
+                std::string(wire::TenantCheck::kMethod), {.body = check.to_json()},
+                [done = std::move(done)](Result<control::Payload> reply) mutable {
+                  done(removed_tenants_of(std::move(reply)));
+                },
+                kCheckTimeout);
+          },
       .broker_socket = options.broker_socket,
       .worker = options.name,
       .host_name = options.host_name,
@@ -93,6 +107,10 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
       .result_grace = ResumableStreams::kResultGrace,
       .health = deps.health,
       .tracing = deps.tracing,
+      .list_detached =
+          [requests = deps.requests](const TenantId& tenant, http::Server::OnListed done) {
+            requests->list_detached(tenant, std::move(done));
+          },
       .stop_requests =
           [requests = deps.requests](std::vector<std::string> ids, auto done) {
             requests->stop(std::move(ids), cancelled_by_owner(), std::move(done));

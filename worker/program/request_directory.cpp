@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <limits>
 #include <utility>
 
 namespace leasehold {
@@ -65,6 +66,15 @@ void RequestDirectory::list(wire::RequestList list, Responder respond) {
             respond(Payload{.body = page.to_json()});
           });
     });
+  });
+}
+
+void RequestDirectory::list_detached(const TenantId& tenant, OnListed done) {
+  boost::asio::post(*deps_.tenant_io, [this, tenant, done = std::move(done)]() mutable {
+    const wire::RequestList all{.tenant = tenant, .limit = std::numeric_limits<int>::max()};
+    auto views = deps_.server->operations().views(all, {});
+    std::erase_if(views, [](const wire::RequestView& view) { return !view.detached; });
+    done(std::move(views));
   });
 }
 

@@ -44,6 +44,10 @@ class RequestDirectory {
   using OnStopped = http::Server::OnStopped;
   void stop(std::vector<std::string> ids, Error why, OnStopped done);
 
+  /// Lists the tenant's resumable requests whose clients have left. `done` is called on any thread.
+  using OnListed = http::Server::OnListed;
+  void list_detached(const TenantId& tenant, OnListed done);
+
  private:
   void list(wire::RequestList list, control::Responder respond);
 

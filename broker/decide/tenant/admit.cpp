@@ -44,13 +44,16 @@ void write_removal(Decision& decision, const Caller& caller, Removal removal) {
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
   Tenants& tenants = decision.state.tenants;
   const Tenant* known = tenants.find(admit.tenant);
-  const std::uint32_t earlier = known == nullptr ? 0 : known->policy.max_blocks;
+  const bool is_new = known == nullptr;
+  const std::uint32_t earlier = is_new ? 0 : known->policy.max_blocks;
   const wire::TenantPolicy policy = with_changes(known, admit);
   TRY(check_policy(policy));
   TRY(require_coverable(decision.state, policy));
   const std::uint64_t reserved_bytes = reserve_for(decision.state, policy);
   TRY(tenants.admit(policy, decision.now));
-  tenants.find(admit.tenant)->reserved_bytes = reserved_bytes;
+  Tenant& tenant = *tenants.find(admit.tenant);
+  tenant.reserved_bytes = reserved_bytes;
+  if (is_new) tenant.admitted_unix_ms = decision.state.wall.unix_ms(decision.now);
   keep_earlier_quota(decision.state, admit.tenant, earlier);
   decision.touched.tenants.push_back(admit.tenant);
   decision.touched.durable = true;

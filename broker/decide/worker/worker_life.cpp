@@ -299,6 +299,7 @@ void decide_event(Decision& decision, const WorkerExited& exited) {
   Worker* worker = decision.state.workers.find(exited.proof.worker());
   if (worker == nullptr || worker->state == WorkerState::Gone) return;
   move(*worker, WorkerState::Gone);
+  worker->gone_at = decision.now;
   decision.touch(worker->id);
   worker->socket_open = false;
   worker->reattach_until = TimePoint{};

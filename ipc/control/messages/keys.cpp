@@ -55,6 +55,16 @@ void describe(Is<KeyCheck> auto& m, auto& fields) {
 void describe(Is<KeyOwner> auto& m, auto& fields) {
   fields.field("key", m.key);
   fields.field("tenant", m.tenant);
+  fields.field("tenant_admitted_unix_ms", m.tenant_admitted_unix_ms);
+}
+
+void describe(Is<TenantAdmission> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("admitted_unix_ms", m.admitted_unix_ms);
+}
+
+void describe(Is<TenantCheck> auto& m, auto& fields) {
+  fields.field("tenants", m.tenants, MaxItems{TenantCheck::kMaxTenants});
 }
 
 void describe(Is<KeyList> auto& m, auto& fields) {
@@ -79,6 +89,7 @@ template struct Message<KeyUpdate>;
 template struct Message<KeyRevoke>;
 template struct Message<KeyCheck>;
 template struct Message<KeyOwner>;
+template struct Message<TenantCheck>;
 template struct Message<KeyList>;
 template struct Message<KeyView>;
 

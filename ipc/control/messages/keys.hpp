@@ -72,6 +72,22 @@ struct KeyCheck : Message<KeyCheck> {
 struct KeyOwner : Message<KeyOwner> {
   ApiKeyId key;
   TenantId tenant;
+  std::int64_t tenant_admitted_unix_ms = 0;  ///< As in TenantAdmission.
+};
+
+/// A tenant from its admission to its removal. When it is admitted again under the same name, it
+/// has another time.
+struct TenantAdmission {
+  TenantId tenant;
+  std::int64_t admitted_unix_ms = 0;
+};
+
+/// `tenant.check`, a query of a worker that keeps files of these tenants. Reply: the same message
+/// with those that were removed.
+struct TenantCheck : Message<TenantCheck> {
+  static constexpr std::string_view kMethod = "tenant.check";
+  static constexpr std::size_t kMaxTenants = 1000;
+  std::vector<TenantAdmission> tenants;
 };
 
 /// `key.list`: API keys in the order of their ids.

@@ -108,6 +108,8 @@ def check_stream(browser):
     browser.wait("[...document.querySelectorAll('#owner-table tbody th')].some(c => c.innerText === 'ann')", "ann owns no extent")
     browser.wait("document.querySelector('#request-table tbody')?.rows[0]?.cells[1].innerText === '1'", "no request runs")
     browser.wait("document.querySelector('#request-table tbody').rows[0].cells[3].innerText.startsWith('≤')", "no time to a first token")
+    browser.wait("document.querySelector('#activity-table tbody')?.rows[0]?.cells[2].innerText === 'decode'", "no request is listed")
+    equal(browser.run("document.querySelector('#activity-table tbody').rows[0].cells[4].innerText.split('/')[1].trim()"), "480", "most tokens")
     take_screenshot(browser, "desktop-streaming")
     control("revoke", "--tenant", "ann", "--wait")
     tenant.wait(60)

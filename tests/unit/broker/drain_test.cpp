@@ -27,7 +27,7 @@ CallId acquire_on(World& world, std::string worker) {
 }
 
 std::string drain_of(const World& world, std::string_view name) {
-  for (const wire::WorkerView& view : worker_views(world.state)) {
+  for (const wire::WorkerView& view : worker_views(world.state, world.clock.now())) {
     if (view.worker == name) return view.drain;
   }
   return "no such worker";

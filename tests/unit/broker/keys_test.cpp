@@ -185,6 +185,23 @@ TEST_CASE("keys: a removed tenant's keys are forgotten") {
   CHECK(world.journal.api_keys.empty());
 }
 
+TEST_CASE("keys: a tenant that is admitted again has another time of admission") {
+  KeyWorld world;
+  const auto admitted = [](const World& of) {
+    return of.state.tenants.find({"acme"})->admitted_unix_ms;
+  };
+  const std::int64_t first = admitted(world);
+  CHECK(first == world.state.wall.unix_ms(world.clock.now()));
+  world.clock.advance(std::chrono::seconds(1));
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"acme"}, .weight = 2});
+  CHECK(admitted(world) == first);
+  world.call(kOperator, wire::TenantRemove{.tenant = {"acme"}, .revoke = true});
+  world.call(kOperator, wire::TenantAdmit{.tenant = {"acme"}});
+  CHECK(admitted(world) == first + 1'000);
+  const World next(world, {});  // after a broker restart
+  CHECK(admitted(next) == first + 1'000);
+}
+
 TEST_CASE("keys: a tenant has at most 64, and an unknown tenant none") {
   KeyWorld world;
   for (std::size_t i = 1; i < ApiKeys::kMaxPerTenant; ++i)

@@ -124,7 +124,7 @@ TEST_CASE("quarantine: a worker that wrote after its fence loses its leases and 
   CHECK(told[0].worker == "w0");
   CHECK(reason_of(world.record(other).lease) == RevokeReason::WorkerUntrusted);
   CHECK(world.record(other).is(LeaseState::Fenced));
-  CHECK(worker_views(world.state)[0].state == "lost");
+  CHECK(worker_views(world.state, world.clock.now())[0].state == "lost");
   CHECK(world.refusal(world.acquire("a")) == Errc::NoModelLoaded);
   const CallId again = world.call(ConnectionId{77}, wire::WorkerAttach{.worker = "w0"});
   CHECK(world.refusal(again) == Errc::PermissionDenied);

@@ -55,7 +55,7 @@ TEST_CASE("quarantine: a loader that wrote after its fence gets no more leases")
   CHECK(told[0].what == "weights");
   CHECK(told[0].index == world.opened.region.value);
   CHECK(told[0].worker == "w0");
-  CHECK(worker_views(world.state)[0].state == "lost");
+  CHECK(worker_views(world.state, world.clock.now())[0].state == "lost");
   CHECK(world.state.weights.free_bytes() == 63 * kMiB);
 }
 

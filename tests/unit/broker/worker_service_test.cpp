@@ -25,7 +25,7 @@ CallId acquire_on(World& world, std::string worker) {
 }
 
 wire::WorkerView view_of(const World& world, std::string_view name) {
-  const auto views = worker_views(world.state);
+  const auto views = worker_views(world.state, world.clock.now());
   return *std::ranges::find(views, name, &wire::WorkerView::worker);
 }
 

@@ -30,7 +30,7 @@ struct SleepyWorld : LeasedWorld {
     return call(kOperator, wire::WorkerWake{.worker = name});
   }
   wire::WorkerView view(std::string_view name = "w0") const {
-    const auto views = worker_views(state);
+    const auto views = worker_views(state, clock.now());
     return *std::ranges::find(views, name, &wire::WorkerView::worker);
   }
   std::vector<std::string> states() const {
@@ -222,5 +222,5 @@ TEST_CASE("worker sleep: a worker that dies asleep leaves nothing, and a new one
   CHECK(world.state.weights.regions().empty());
   CHECK(world.view().drain == "serving");
   world.attach_worker("w0", kNeighbourSocket);
-  CHECK(worker_views(world.state).back().drain == "serving");
+  CHECK(worker_views(world.state, world.clock.now()).back().drain == "serving");
 }

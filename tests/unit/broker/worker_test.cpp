@@ -237,9 +237,29 @@ TEST_CASE("workers: the memory of a lost worker is shown as unproven") {
   CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 0);
   world.post(ConnectionClosed{kWorkerSocket});
 
-  CHECK(worker_views(world.state)[0].state == "lost");
+  CHECK(worker_views(world.state, world.clock.now())[0].state == "lost");
   CHECK(status_view(world.state, world.clock.now()).workers_lost == 1);
   CHECK(status_view(world.state, world.clock.now()).unproven_bytes == 2 * kMiB);
+}
+
+TEST_CASE("workers: one that is gone is listed for ten minutes, or until its name serves again") {
+  BusyWorker world;
+  const auto states = [&] {
+    std::vector<std::string> all;
+    for (const auto& view : worker_views(world.state, world.clock.now())) all.push_back(view.state);
+    return all;
+  };
+  world.post(WorkerExited{exit_of(world.worker)});
+  world.clock.advance(kShowsGoneWorkers - 1ms);
+  CHECK(states() == std::vector<std::string>{"gone"});
+  SECTION("time passes") {
+    world.clock.advance(1ms);
+    CHECK(states().empty());
+  }
+  SECTION("its successor attaches") {
+    world.attach_worker("w0", ConnectionId{11});
+    CHECK(states() == std::vector<std::string>{"ready"});
+  }
 }
 
 TEST_CASE("reports: a worker's events about other leases and of the broker are rejected") {

@@ -1,6 +1,7 @@
 // Asks the monitor while the page is visible, and shows the answers.
 import { read } from "./api.js";
 import { byId, setText, show } from "./dom.js";
+import { showActivity } from "./activity.js";
 import { showAlerts } from "./alerts.js";
 import { showMemory } from "./memory.js";
 import { figuresNow, showRequests } from "./requests.js";
@@ -32,6 +33,7 @@ function showAll() {
   const figures = figuresNow(data.workers, now);
   showTotals(overview, rates, figures, showAlerts(overview, figures));
   showRequests(data.workers, figures);
+  showActivity(data.requests);
   showHistory(data.history);
   showRates(data.history);
   showRevocations(data.leases, overview.status, now);
@@ -43,7 +45,7 @@ function showAll() {
 }
 
 async function ask() {
-  const names = ["leases", "events", "workers"];
+  const names = ["leases", "events", "workers", "requests"];
   if (round % kSlowRounds === 0 || !data.extents) names.push("extents", "history");
   const overview = await read("overview"); // first: while the broker is down, nothing else is asked
   const answers = await Promise.all(names.map(read));

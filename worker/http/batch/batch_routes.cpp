@@ -67,7 +67,7 @@ Read<BatchRecord> read_batch(const std::string& text, const Caller& caller,
     return window.refuse("completion_window is not \"24h\", which is the only one");
   const Field input = body["input_file_id"];
   if (!input.is_text()) return input.refuse("input_file_id is not a text; send the id of a file");
-  BatchRecord batch{.tenant = caller.tenant,
+  BatchRecord batch{.owner = caller.owner(),
                     .key = caller.key_id,
                     .batch_key = batch_key_of_hash(hash_of_api_key(caller.key)),
                     .endpoint = endpoint.text(),
@@ -90,7 +90,7 @@ Error not_cancellable(const BatchRecord& batch) {
 }
 
 Result<BatchRecord> add(BatchStore& store, BatchRecord batch) {
-  const auto file = TRY(store.find_file(batch.tenant, batch.input_file));
+  const auto file = TRY(store.find_file(batch.owner, batch.input_file));
   if (file.purpose != "batch") {
     return fail(Errc::BadRequest, fmt::format("file {} has the results of a batch; upload one with "
                                               "purpose=batch",
@@ -110,7 +110,7 @@ Answer run_added(Shared& shared, const Result<BatchRecord>& added) {
 awaitable<void> create(Shared& shared, BatchRecord wanted, HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   AsyncValue<Result<BatchRecord>> added(*shared.deps.io);
-  const TenantId tenant = wanted.tenant;
+  const TenantId tenant = wanted.owner.tenant;
   shared.run_on_pool(tenant, [store, batch = std::move(wanted), give = added.giver()]() mutable {
     give(add(*store, std::move(batch)));
   });
@@ -134,22 +134,24 @@ awaitable<void> serve_batches(Shared& shared, const Caller& caller, RouteInput i
                               HttpStream& stream) {
   const BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto page = page_query(input.query, 20, 100);
-  if (!page) return stream.send(error_answer({page.error(), "limit"}));
+  const auto asked = page_query(input.query, 20, 100);
+  if (!asked) return stream.send(error_answer({asked.error(), "limit"}));
+  const batch::RecordQuery query{.after = asked->after, .limit = asked->limit};
+  const batch::Page<BatchRecord> page = store->list_batches(caller.owner(), query);
   std::vector<batch::Json> entries;
-  for (const BatchRecord& each : store->batches_of(caller.tenant)) {
+  for (const BatchRecord& each : page.records) {
     const BatchRecord batch = shared.batches->as_running(each);
     entries.push_back(batch::to_api(batch, store->has_file(batch.output_file),
                                     store->has_file(batch.error_file)));
   }
-  return stream.send(batch_answer(page_of(std::move(entries), *page)));
+  return stream.send(batch_answer(list_of(std::move(entries), page.has_more)));
 }
 
 awaitable<void> serve_batch(Shared& shared, const Caller& caller, RouteInput input,
                             HttpStream& stream) {
   const BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto batch = store->find_batch(caller.tenant, input.id);
+  const auto batch = store->find_batch(caller.owner(), input.id);
   if (!batch) return stream.send(batch_refusal(batch.error()));
   return stream.send(shown_batch(*store, shared.batches->as_running(*batch)));
 }
@@ -159,7 +161,7 @@ awaitable<void> serve_batch_cancel(Shared& shared, const Caller& caller, RouteIn
                                    HttpStream& stream) {
   const BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) co_return co_await stream.send(no_batches());
-  const auto batch = store->find_batch(caller.tenant, input.id);
+  const auto batch = store->find_batch(caller.owner(), input.id);
   if (!batch) co_return co_await stream.send(batch_refusal(batch.error()));
   const auto cancelled = co_await shared.batches->cancel(batch->id);
   if (cancelled) co_return co_await stream.send(shown_batch(*store, *cancelled));

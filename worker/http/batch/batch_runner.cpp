@@ -15,6 +15,7 @@
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_input.hpp"
+#include "worker/http/batch/former_tenants.hpp"
 #include "worker/http/batch/line_stream.hpp"
 #include "worker/http/embeddings_driver.hpp"
 
@@ -31,16 +32,6 @@ using boost::asio::awaitable;
 constexpr Duration kDiskPause = std::chrono::seconds(2);
 constexpr Duration kSweepInterval = std::chrono::minutes(10);
 constexpr std::int64_t kMostPause_s = 30;
-
-/// Runs work on the pool. Returns nothing if the server stops meanwhile.
-template <class T>
-awaitable<std::optional<T>> on_pool(Shared& shared, TenantId tenant,
-                                    std::move_only_function<T()> work) {
-  AsyncValue<T> made(*shared.deps.io);
-  shared.run_on_pool(tenant,
-                     [work = std::move(work), give = made.giver()]() mutable { give(work()); });
-  co_return co_await made.take();
-}
 
 /// The message of an answer that is an error.
 std::string message_of(const Answer& answer) {
@@ -87,10 +78,14 @@ void BatchRunner::start(std::weak_ptr<Shared> keep_alive) {
   begin_next();
 }
 
-/// Removes what has reached its age.
+/// Removes what has reached its age, and what belongs to tenants that were removed.
 void BatchRunner::sweep() {
   store_.remove_expired(std::time(nullptr));
   sweep_timer_ = shared_.timers.after(kSweepInterval, [this] { sweep(); });
+  const auto shared = keep_alive_.lock();
+  if (shared && shared_.deps.check_tenants)
+    boost::asio::co_spawn(*shared_.deps.io, remove_former_tenants(shared, store_),
+                          boost::asio::detached);
 }
 
 void BatchRunner::add(BatchRecord batch) {
@@ -136,11 +131,10 @@ BatchRecord BatchRunner::as_running(const BatchRecord& stored) const {
   return active ? batch::as_seen(stored, active->record) : stored;
 }
 
-/// Starts every batch whose key runs none, as long as there are places.
+/// Starts every batch whose key runs none, as long as there are places for its tenant.
 void BatchRunner::begin_next() {
   for (auto next = queued_.begin(); !is_stopped_ && next != queued_.end();) {
-    if (active_.size() >= kMaxActive) return;
-    if (active_.contains(next->key)) {
+    if (active_.contains(next->key) || !places_.may_take_more(next->owner.tenant)) {
       ++next;
       continue;
     }
@@ -151,6 +145,7 @@ void BatchRunner::begin_next() {
     active->is_cancelled = active->record.status == Status::Cancelling;
     next = queued_.erase(next);
     active_.emplace(active->record.key, active);
+    places_.take(active->record.owner.tenant);
     boost::asio::co_spawn(*shared_.deps.io, drive(shared, active),
                           [id = active->record.id](const std::exception_ptr& failed) {
                             if (failed) spdlog::error("a batch ended unexpectedly batch={}", id);
@@ -160,6 +155,7 @@ void BatchRunner::begin_next() {
 
 void BatchRunner::ended(const ActivePtr& active) {
   active_.erase(active->record.key);
+  places_.give_back(active->record.owner.tenant);
   publish_counts();
   begin_next();
 }
@@ -198,7 +194,8 @@ awaitable<bool> BatchRunner::prepare(ActivePtr active) {
     std::move_only_function<Result<PreparedBatch>()> work = [this, record] {
       return PreparedBatch::from(store_, record, shared_.deps.model);
     };
-    prepared = co_await on_pool<Result<PreparedBatch>>(shared_, record.tenant, std::move(work));
+    prepared =
+        co_await on_pool<Result<PreparedBatch>>(shared_, record.owner.tenant, std::move(work));
     if (!prepared) co_return false;
   } while (!*prepared && prepared->error().code == Errc::DiskFull && goes_on(*active));
   if (!*prepared) {
@@ -220,8 +217,8 @@ awaitable<bool> BatchRunner::prepare(ActivePtr active) {
   if (!goes_on(*active)) co_return false;
   if (batch::advance(record, Status::InProgress, std::time(nullptr))) co_await persist(active);
   record.has_expired = record.has_expired || record.expires_at <= std::time(nullptr);
-  spdlog::info("batch runs batch={} tenant={} lines={} answered={}", record.id, record.tenant.value,
-               record.counts.total, active->answered.size());
+  spdlog::info("batch runs batch={} tenant={} lines={} answered={}", record.id,
+               record.owner.tenant.value, record.counts.total, active->answered.size());
   co_return goes_on(*active);
 }
 
@@ -299,13 +296,13 @@ awaitable<std::optional<Answer>> BatchRunner::answer_line(ActivePtr active, std:
                         *model);
   };
   auto request =
-      co_await on_pool<Read<LineRequest>>(shared_, active->record.tenant, std::move(work));
+      co_await on_pool<Read<LineRequest>>(shared_, active->record.owner.tenant, std::move(work));
   if (!request || !goes_on(*active)) co_return std::nullopt;
   if (!*request) co_return error_answer(request->error());
   LineStream stream;
   request_id = stream.labels().x_request_id;
   Caller caller;
-  caller.tenant = active->record.tenant;
+  caller.tenant = active->record.owner.tenant;
   caller.key = active->record.batch_key;
   caller.key_id = active->record.key;
   caller.is_batch = true;
@@ -323,11 +320,11 @@ awaitable<void> BatchRunner::append(ActivePtr active, std::size_t line, bool is_
                                     std::string text) {
   for (;;) {
     const UniqueFd& results = is_failed ? active->errors : active->output;
-    const auto appended = store_.append_result(active->record.tenant, results, text);
+    const auto appended = store_.append_result(active->record.owner, results, text);
     if (appended) break;
     if (!std::exchange(active->is_paused, true)) {
       spdlog::warn("batch paused batch={} tenant={} code={} reason=\"{}\"", active->record.id,
-                   active->record.tenant.value, name(appended.error().code),
+                   active->record.owner.tenant.value, name(appended.error().code),
                    appended.error().detail);
     }
     co_await pause(active, kDiskPause);
@@ -374,8 +371,8 @@ awaitable<void> BatchRunner::finish(ActivePtr active) {
   (void)batch::advance(record, record.has_expired ? Status::Expired : Status::Completed, now);
   co_await persist(active);
   spdlog::info("batch ended batch={} tenant={} status={} completed={} failed={} lines={}",
-               record.id, record.tenant.value, batch::name(record.status), record.counts.completed,
-               record.counts.failed, record.counts.total);
+               record.id, record.owner.tenant.value, batch::name(record.status),
+               record.counts.completed, record.counts.failed, record.counts.total);
 }
 
 /// Stores the record, once its results are readable if it has ended. Waits while the disk is full.
@@ -389,7 +386,8 @@ awaitable<void> BatchRunner::persist(ActivePtr active) {
       }
       return store_.update(record);
     };
-    auto stored = co_await on_pool<Result<void>>(shared_, active->record.tenant, std::move(work));
+    auto stored =
+        co_await on_pool<Result<void>>(shared_, active->record.owner.tenant, std::move(work));
     if (!stored || *stored || is_stopped_) co_return;
     spdlog::warn("batch paused batch={} code={} reason=\"{}\"", active->record.id,
                  name(stored->error().code), stored->error().detail);

@@ -1,11 +1,15 @@
 /// Runs the batches of all keys, line by line, in the background of the worker's other requests.
 ///
-/// A key runs one batch at a time, the oldest first; kMaxActive keys run theirs together, with at
-/// most kLinesInFlight lines each. A line is submitted as a request of the key, under a lease that
-/// gives way to all others (LeaseAcquire::scavenger). A line that a quota, a full pool or a missing
-/// broker refuses is tried again later; any other answer is its result. Results are on disk before
-/// the next line begins. When the disk or the tenant's quota of files is full, the batch pauses
-/// until there is room.
+/// A key runs one batch at a time, the oldest first; at most kMaxActive keys run theirs together,
+/// with at most kLinesInFlight lines each. Tenants share these places (common/fair_shares.hpp), so
+/// the keys of one get half of them at most. A line is submitted as a request of the key, under a
+/// lease that gives way to all others (LeaseAcquire::scavenger). A line that a quota, a full pool
+/// or a missing broker refuses is tried again later; any other answer is its result. Results are on
+/// disk before the next line begins. When the disk or the tenant's quota of files is full, the
+/// batch pauses until there is room.
+///
+/// Every ten minutes, and at the start, files and batches are removed that reached their age, or
+/// whose tenant the broker no longer has.
 ///
 /// `stop` ends the lines in flight without a result. A worker that opens the directory later runs
 /// them again, with the same ids and hence the same seeds.
@@ -21,6 +25,7 @@
 #include <optional>
 #include <string>
 
+#include "common/fair_shares.hpp"
 #include "worker/batch/batch_record.hpp"
 #include "worker/batch/batch_store.hpp"
 #include "worker/http/http_shared.hpp"
@@ -73,6 +78,7 @@ class BatchRunner : public std::enable_shared_from_this<BatchRunner> {
   std::weak_ptr<Shared> keep_alive_;
   std::deque<batch::BatchRecord> queued_;
   std::map<ApiKeyId, ActivePtr> active_;
+  FairShares<TenantId> places_{kMaxActive};  // of active_
   bool is_stopped_ = false;
   client::Timer sweep_timer_;
 };

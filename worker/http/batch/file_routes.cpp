@@ -76,9 +76,10 @@ Answer keep(BatchStore& store, const Receiving& received) {
   return file ? batch_answer(batch::to_api(*file)) : batch_refusal(file.error());
 }
 
-Result<Receiving> begin(BatchStore& store, const TenantId& tenant, std::string_view content_type) {
+Result<Receiving> begin(BatchStore& store, const batch::Owner& owner,
+                        std::string_view content_type) {
   const std::string boundary = TRY(batch::boundary_of(content_type));
-  Receiving receiving{.upload = TRY(store.begin_upload(tenant)), .form = nullptr};
+  Receiving receiving{.upload = TRY(store.begin_upload(owner)), .form = nullptr};
   receiving.form = std::make_unique<batch::UploadForm>(
       boundary,
       [upload = receiving.upload.get()](std::string_view bytes) { return upload->add(bytes); });
@@ -124,7 +125,7 @@ awaitable<void> take_upload(Shared& shared, const Caller& caller, RouteInput inp
     co_await drop_body(*input.transfer);
     co_return co_await stream.send(no_batches());
   }
-  auto begun = begin(*store, caller.tenant, input.content_type);
+  auto begun = begin(*store, caller.owner(), input.content_type);
   if (!begun) {
     co_await drop_body(*input.transfer);
     co_return co_await stream.send(batch_refusal(begun.error()));
@@ -140,10 +141,6 @@ awaitable<void> take_upload(Shared& shared, const Caller& caller, RouteInput inp
                      [store, receiving, give = kept.giver()] { give(keep(*store, *receiving)); });
   auto answer = co_await kept.take();
   if (answer) co_await stream.send(*std::move(answer));
-}
-
-batch::Json listed(const FileRecord& file) {
-  return batch::to_api(file);
 }
 
 }  // namespace
@@ -165,21 +162,11 @@ Answer batch_refusal(const Error& error) {
   return error_answer({error, {}, code});
 }
 
-batch::Json page_of(std::vector<batch::Json> entries, const PageQuery& page) {
-  auto first = entries.begin();
-  if (!page.after.empty()) {
-    const auto found = std::ranges::find_if(
-        entries, [&page](const batch::Json& entry) { return entry["id"] == page.after; });
-    first = found == entries.end() ? found : std::next(found);
-  }
-  const auto left = static_cast<std::size_t>(entries.end() - first);
-  const std::size_t count = std::min(left, page.limit);
-  const auto last = first + static_cast<std::ptrdiff_t>(count);
-  batch::Json list{{"object", "list"}, {"has_more", left > count}};
-  list["first_id"] = count == 0 ? batch::Json(nullptr) : (*first)["id"];
-  list["last_id"] = count == 0 ? batch::Json(nullptr) : (*std::prev(last))["id"];
-  list["data"] = batch::Json(
-      batch::Json::array_t(std::make_move_iterator(first), std::make_move_iterator(last)));
+batch::Json list_of(std::vector<batch::Json> entries, bool has_more) {
+  batch::Json list{{"object", "list"}, {"has_more", has_more}};
+  list["first_id"] = entries.empty() ? batch::Json(nullptr) : entries.front()["id"];
+  list["last_id"] = entries.empty() ? batch::Json(nullptr) : entries.back()["id"];
+  list["data"] = std::move(entries);
   return list;
 }
 
@@ -193,30 +180,31 @@ awaitable<void> serve_files(Shared& shared, const Caller& caller, RouteInput inp
                             HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto page = page_query(input.query, kMostFiles, 10'000);
-  if (!page) return stream.send(error_answer({page.error(), "limit"}));
-  const std::string purpose = query_value(input.query, "purpose");
-  std::vector<FileRecord> files = store->files_of(caller.tenant);
-  if (query_value(input.query, "order") == "asc") std::ranges::reverse(files);
+  const auto asked = page_query(input.query, kMostFiles, 10'000);
+  if (!asked) return stream.send(error_answer({asked.error(), "limit"}));
+  const batch::RecordQuery query{.after = asked->after,
+                                 .limit = asked->limit,
+                                 .is_oldest_first = query_value(input.query, "order") == "asc",
+                                 .purpose = query_value(input.query, "purpose")};
+  const batch::Page<FileRecord> page = store->list_files(caller.owner(), query);
   std::vector<batch::Json> entries;
-  for (const FileRecord& file : files)
-    if (purpose.empty() || file.purpose == purpose) entries.push_back(listed(file));
-  return stream.send(batch_answer(page_of(std::move(entries), *page)));
+  for (const FileRecord& file : page.records) entries.push_back(batch::to_api(file));
+  return stream.send(batch_answer(list_of(std::move(entries), page.has_more)));
 }
 
 awaitable<void> serve_file(Shared& shared, const Caller& caller, RouteInput input,
                            HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto file = store->find_file(caller.tenant, input.id);
-  return stream.send(file ? batch_answer(listed(*file)) : batch_refusal(file.error()));
+  const auto file = store->find_file(caller.owner(), input.id);
+  return stream.send(file ? batch_answer(batch::to_api(*file)) : batch_refusal(file.error()));
 }
 
 awaitable<void> serve_file_removal(Shared& shared, const Caller& caller, RouteInput input,
                                    HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto removed = store->remove_file(caller.tenant, input.id);
+  const auto removed = store->remove_file(caller.owner(), input.id);
   if (!removed) return stream.send(batch_refusal(removed.error()));
   return stream.send(batch_answer({{"id", input.id}, {"object", "file"}, {"deleted", true}}));
 }
@@ -225,7 +213,7 @@ awaitable<void> serve_file_content(Shared& shared, const Caller& caller, RouteIn
                                    HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) co_return co_await stream.send(no_batches());
-  const auto file = store->find_file(caller.tenant, input.id);
+  const auto file = store->find_file(caller.owner(), input.id);
   if (!file) co_return co_await stream.send(batch_refusal(file.error()));
   auto opened = store->read_file(file->id);
   if (!opened) co_return co_await stream.send(batch_refusal(opened.error()));

@@ -7,6 +7,7 @@
 
 #include "ipc/http/http_url.hpp"
 #include "worker/batch/record_json.hpp"
+#include "worker/batch/record_list.hpp"
 #include "worker/http/routes.hpp"
 
 namespace leasehold::http {
@@ -22,8 +23,8 @@ boost::asio::awaitable<void> serve_file_content(Shared& shared, const Caller& ca
 boost::asio::awaitable<void> serve_file_removal(Shared& shared, const Caller& caller,
                                                 RouteInput input, HttpStream& stream);
 
-/// The list object with the entries after the one whose id is `page.after`.
-batch::Json page_of(std::vector<batch::Json> entries, const PageQuery& page);
+/// The list object with these entries.
+batch::Json list_of(std::vector<batch::Json> entries, bool has_more);
 
 /// The error for a worker without `--batch-dir`.
 Answer no_batches();

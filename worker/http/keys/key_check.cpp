@@ -55,6 +55,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
   Caller caller;
   caller.connection = id;
   caller.tenant = checked->tenant;
+  caller.tenant_admitted_unix_ms = checked->tenant_admitted_unix_ms;
   caller.key = std::move(key);
   caller.key_id = checked->key;
   if (const auto last = head.only("Last-Event-ID")) caller.last_event_id = std::string(*last);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ipc/http/http_framing.hpp"
+#include "worker/batch/batch_record.hpp"
 #include "worker/http/http_shared.hpp"
 
 namespace leasehold::http {
@@ -13,12 +14,15 @@ namespace leasehold::http {
 struct Caller {
   Places::ConnectionId connection = 0;
   TenantId tenant;
+  std::int64_t tenant_admitted_unix_ms = 0;
   std::string key;
   ApiKeyId key_id;
   std::optional<std::string> last_event_id;  ///< As the client sent it.
   /// A line of a batch, whose `key` is a batch key. Its lease gives way to others.
   bool is_batch = false;
 
+  /// The owner of the caller's files and batches.
+  batch::Owner owner() const { return {tenant, tenant_admitted_unix_ms}; }
   /// Whose lease the requests share: those of clients and those of batches have one each.
   ApiKeyId lease_owner() const { return is_batch ? ApiKeyId{key_id.value + "/batch"} : key_id; }
 };

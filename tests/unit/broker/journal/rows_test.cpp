@@ -80,8 +80,8 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                          .quarantine = {{1}, "w1", 6, 8192, QuarantineReason::NotReturned},
                          .pool = MemoryPool::Swap};
   const Image image =
-      reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20, {5, 6}}, worker_row(1), untrusted,
-                              ExtentSizeRow{2u << 20}, lease, extent, region,
+      reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20, 7, {5, 6}}, worker_row(1),
+                              untrusted, ExtentSizeRow{2u << 20}, lease, extent, region,
                               HighWaterMarks{1024, 2048, 3072, 4096}},
                      .durable = true});
 
@@ -89,6 +89,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(tenant.policy.to_json() == policy.to_json());
   CHECK(tenant.draining);
   CHECK(tenant.reserved_bytes == 6u << 20);
+  CHECK(tenant.admitted_unix_ms == 7);
   CHECK(tenant.use == DayUse{5, 6});
   CHECK(image.workers.at({1}) == worker_row(1));
   CHECK(image.workers.at({2}) == untrusted);

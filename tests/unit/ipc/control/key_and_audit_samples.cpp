@@ -57,7 +57,8 @@ std::vector<MessageSample> key_and_audit_samples() {
                         R"({"key":"0011223344556677","request_id":"r-1","never_expires":true,
                             "removes":["max_concurrent","tokens_per_day"]})",
                         {"never_expires", "removes"}),
-      sample<KeyOwner>("KeyOwner", R"({"key":"0011223344556677","tenant":"acme"})"),
+      sample<KeyOwner>("KeyOwner",
+                       R"({"key":"0011223344556677","tenant":"acme","tenant_admitted_unix_ms":1})"),
       sample<PromptLogprobs>(
           "PromptLogprobs",
           R"({"request":"r-1","position":0,"tokens":[{"token":1},{"token":2147483647,
@@ -75,6 +76,7 @@ std::vector<MessageSample> key_and_audit_samples() {
            "sampling":{"temperature":0.0,"seed":0},"max_emitted_tokens":0,"ignore_eos":false,
            "embedding":{"pooling":"mean","dimensions":64}})",
           {"embedding"}),
+      sample<TenantCheck>("TenantCheck", R"({"tenants":[{"tenant":"acme","admitted_unix_ms":1}]})"),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ipc/control/messages/requests.hpp"
 #include "tests/support/temporary_directory.hpp"
 
 using namespace leasehold;
@@ -43,6 +44,11 @@ class ScriptedBroker {
     const std::scoped_lock lock(mutex_);
     leases_ = count;
   }
+  /// Ready workers; one whose name is "silent" does not answer for its requests.
+  void set_workers(std::vector<std::string> names) {
+    const std::scoped_lock lock(mutex_);
+    workers_ = std::move(names);
+  }
   /// Methods that were called since the last time.
   std::vector<std::string> take_calls() {
     const std::scoped_lock lock(mutex_);
@@ -55,6 +61,8 @@ class ScriptedBroker {
       if (error) return;
       const auto on_call = [this](const std::string& method, control::Payload params,
                                   control::Responder respond) {
+        if (params.body.value("worker", "") == "silent")
+          return respond(fail(Errc::TimedOut, "the worker does not reply"));
         respond(control::Payload{.body = answer(method, params.body)});
       };
       auto handlers = control::Peer::Handlers{.on_call = on_call,
@@ -99,6 +107,14 @@ class ScriptedBroker {
         items.push_back(view.to_json());
       }
     }
+    if (method == "worker.list")
+      for (const std::string& name : workers_)
+        items.push_back(wire::WorkerView{.worker = name, .state = "ready"}.to_json());
+    if (method == "request.list") {
+      const wire::RequestView view{.id = "ann/" + params.at("worker").get<std::string>(),
+                                   .state = wire::RequestState::Decode};
+      return wire::RequestPage{.items = {view}, .more = params.at("worker") == "w2"}.to_json();
+    }
     if (method == "lease.list") {
       const std::uint64_t first = params.contains("after") ? params.at("after").get<int>() + 1 : 0;
       for (std::uint64_t slot = first; slot < leases_ && items.size() < 1000; ++slot) {
@@ -121,6 +137,7 @@ class ScriptedBroker {
   std::map<std::string, std::uint64_t> tokens_;
   std::uint64_t newest_ = 0;
   std::uint64_t leases_ = 0;
+  std::vector<std::string> workers_;
   std::jthread thread_;
 };
 
@@ -187,6 +204,26 @@ TEST_CASE("broker reader: the newest events are read, although a page of the bro
   CHECK(events->at("items").size() == BrokerReader::kMaxEvents);
   CHECK(events->at("items").front().at("sequence") == 8);
   CHECK(events->at("items").back().at("sequence") == BrokerReader::kMaxEvents + 7);
+}
+
+TEST_CASE("broker reader: the requests of the workers, and which do not answer for theirs") {
+  ScriptedBroker broker;
+  ManualClock clock;
+  BrokerReader reader(broker.socket(), clock);
+  broker.set_workers({"w1", "silent"});
+  const Json one = reader.requests().value();
+  REQUIRE(one.at("items").size() == 1);
+  CHECK(one.at("items")[0].at("id") == "ann/w1");
+  CHECK(one.at("items")[0].at("worker") == "w1");
+  CHECK(one.at("more") == false);
+  CHECK(one.at("unreachable") ==
+        Json::array({{{"worker", "silent"}, {"detail", "the worker does not reply"}}}));
+  broker.set_workers({"w1", "w2"});
+  clock.advance(1s);
+  const Json two = reader.requests().value();
+  CHECK(two.at("items").size() == 2);
+  CHECK(two.at("more") == true);
+  CHECK(two.at("unreachable").empty());
 }
 
 TEST_CASE("broker reader: a list that is cut says how many there are in all") {

@@ -8,7 +8,7 @@ namespace leasehold::batch {
 namespace {
 
 BatchRecord batch_in(Status status) {
-  BatchRecord batch{.id = "batch_1", .tenant = {"ann"}, .key = {"k"}, .batch_key = "lhb-k-1"};
+  BatchRecord batch{.id = "batch_1", .owner = {{"ann"}, 1}, .key = {"k"}, .batch_key = "lhb-k-1"};
   batch.status = status;
   batch.reached_at.emplace(Status::Validating, 10);
   return batch;
@@ -48,7 +48,7 @@ TEST_CASE("batch record: the form on disk is read back, and a wrong field is nam
   const auto read = batch_from_disk(to_disk(batch));
   REQUIRE(read);
   CHECK(to_disk(*read) == to_disk(batch));
-  const FileRecord file{.id = "file-1", .tenant = {"ann"}, .filename = "f", .size_bytes = 7};
+  const FileRecord file{.id = "file-1", .owner = {{"ann"}, 1}, .filename = "f", .size_bytes = 7};
   CHECK(to_disk(file_from_disk(to_disk(file)).value()) == to_disk(file));
 
   Json wrong = to_disk(batch);

@@ -13,8 +13,8 @@
 namespace leasehold::batch {
 namespace {
 
-const TenantId kAnn{"ann"};
-const TenantId kBob{"bob"};
+const Owner kAnn{{"ann"}, 1};
+const Owner kBob{{"bob"}, 2};
 
 struct Directory {
   TemporaryDirectory parent = TemporaryDirectory::create("batches").value();
@@ -28,15 +28,15 @@ struct Directory {
   }
 };
 
-Result<FileRecord> put(BatchStore& store, const std::string& text, const TenantId& tenant = kAnn,
+Result<FileRecord> put(BatchStore& store, const std::string& text, const Owner& owner = kAnn,
                        std::int64_t now = 10) {
-  const auto upload = TRY(store.begin_upload(tenant));
+  const auto upload = TRY(store.begin_upload(owner));
   TRY(upload->add(text));
   return store.keep(*upload, "../../x", now);
 }
 
 BatchRecord batch_of(const std::string& file) {
-  BatchRecord batch{.tenant = kAnn, .key = {"k"}, .input_file = file};
+  BatchRecord batch{.owner = kAnn, .key = {"k"}, .input_file = file};
   batch.reached_at.emplace(Status::Validating, 10);
   return batch;
 }
@@ -64,7 +64,7 @@ TEST_CASE("batch store: files are kept for the next worker, private to their ten
   }
   const auto store = directory.open();
   CHECK(content(*store, id) == "hello");
-  CHECK(store->files_of(kBob).empty());
+  CHECK(store->list_files(kBob, {}).records.empty());
   REQUIRE(store->remove_file(kAnn, id));
   CHECK(store->find_file(kAnn, id).error().code == Errc::UnknownRequest);
   CHECK(directory.count() == 1);  // the lock
@@ -75,7 +75,7 @@ TEST_CASE("batch store: nothing of an upload beyond the quota is kept or charged
   const auto store = directory.open();
   REQUIRE(put(*store, std::string(600, 'x')));
   CHECK(put(*store, std::string(401, 'x')).error().code == Errc::MessageTooLarge);
-  CHECK(store->files_of(kAnn).size() == 1);
+  CHECK(store->list_files(kAnn, {}).records.size() == 1);
   CHECK(put(*store, std::string(400, 'x')));
   CHECK(put(*store, std::string(1000, 'x'), kBob));
   CHECK(directory.count() == 1 + 3 * 2);
@@ -154,9 +154,9 @@ TEST_CASE("batch store: a file that a batch reads stays until the batch has ende
   store->remove_expired(110);
   CHECK_FALSE(store->has_file(file));
   store->remove_expired(159);  // a client can read of the end for as long
-  CHECK(store->batches_of(kAnn).size() == 1);
+  CHECK(store->list_batches(kAnn, {}).records.size() == 1);
   store->remove_expired(160);
-  CHECK(store->batches_of(kAnn).empty());
+  CHECK(store->list_batches(kAnn, {}).records.empty());
   CHECK(directory.count() == 1);
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("batch store: a tenant has a limit of files and of batches") {
   const auto store = directory.open();
   for (int i = 0; i < 4; ++i) REQUIRE(put(*store, "x"));
   CHECK(put(*store, "x").error().code == Errc::MessageTooLarge);
-  const std::string file = store->files_of(kAnn).front().id;
+  const std::string file = store->list_files(kAnn, {}).records.front().id;
   for (int i = 0; i < 2; ++i) REQUIRE(store->add_batch(batch_of(file)));
   CHECK(store->add_batch(batch_of(file)).error().code == Errc::MessageTooLarge);
 }
@@ -183,6 +183,52 @@ TEST_CASE("batch store: a directory of others, and a damaged record, are typed e
   CHECK_THAT(damaged.error().detail, Catch::Contains("batch_1.batch"));
   std::filesystem::permissions(directory.path, std::filesystem::perms::all);
   CHECK(BatchStore::open(directory.path, directory.limits).error().code == Errc::PermissionDenied);
+}
+
+TEST_CASE("batch store: a list has the newest first, and pages of it follow each other") {
+  const Directory directory;
+  const auto store = directory.open();
+  std::vector<std::string> ids;
+  for (const std::int64_t at : {10, 30, 20}) ids.push_back(put(*store, "x", kAnn, at).value().id);
+  const auto list = [&](const RecordQuery& query) {
+    std::vector<std::string> found;
+    for (const FileRecord& file : store->list_files(kAnn, query).records) found.push_back(file.id);
+    return found;
+  };
+  CHECK(list({}) == std::vector{ids[1], ids[2], ids[0]});
+  CHECK(list({.is_oldest_first = true}) == std::vector{ids[0], ids[2], ids[1]});
+  CHECK(list({.limit = 2}) == std::vector{ids[1], ids[2]});
+  CHECK(store->list_files(kAnn, {.limit = 2}).has_more);
+  CHECK(list({.after = ids[2], .limit = 2}) == std::vector{ids[0]});
+  CHECK_FALSE(store->list_files(kAnn, {.after = ids[2], .limit = 1}).has_more);
+  CHECK(list({.after = "unknown"}).empty());
+  CHECK(list({.purpose = "batch_output"}).empty());
+}
+
+TEST_CASE("batch store: a tenant that is admitted again has none of the former one's files") {
+  const Directory directory;
+  const Owner again{kAnn.tenant, kAnn.admitted_unix_ms + 1};
+  BatchRecord running;
+  {
+    const auto store = directory.open();
+    REQUIRE(put(*store, std::string(900, 'x')));
+    running = store->add_batch(batch_of(put(*store, "in").value().id)).value();
+    REQUIRE(put(*store, std::string(900, 'y'), again));  // its quota is its own
+  }
+  const auto store = directory.open();
+  CHECK(store->list_files(again, {}).records.size() == 1);
+  CHECK(store->find_batch(again, running.id).error().code == Errc::UnknownRequest);
+  CHECK(store->owners() == std::vector{kAnn, again});
+
+  CHECK(store->remove_owner(kAnn).files == 1);  // the other one is read
+  CHECK(store->find_batch(kAnn, running.id));
+  running.status = Status::Failed;
+  REQUIRE(store->update(running));
+  const auto removed = store->remove_owner(kAnn);
+  CHECK(removed.files == 1);
+  CHECK(removed.batches == 1);
+  CHECK(store->owners() == std::vector{again});
+  CHECK(directory.count() == 1 + 2);  // the lock, and the file of the new tenant
 }
 
 }  // namespace leasehold::batch

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <catch2/catch.hpp>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/tiny_tokenizer.hpp"
@@ -97,15 +98,19 @@ TEST_CASE("http answer: it waits for a lease between two leases, and not while i
 
 namespace {
 
-/// A stream whose request the worker has accepted.
+enum class Form : std::uint8_t { Stream, Scored };  // one body with log probabilities
+
+/// An answer whose request the worker has accepted.
 struct Streamed {
-  explicit Streamed(Duration heartbeat = Duration::zero(), const std::string& schema = {}) {
+  explicit Streamed(Duration heartbeat = Duration::zero(), const std::string& schema = {},
+                    Form form = Form::Stream) {
     shared.deps.heartbeat = heartbeat;
     caller.tenant = {"A"};
     caller.key = "k";
     caller.key_id = {"k1"};
     request.submit = world.request;
-    request.stream = true;
+    request.stream = form == Form::Stream;
+    request.submit.sampling.logprobs = form == Form::Scored;
     if (!schema.empty()) {
       request.schema_path = "response_format/schema";
       request.submit.sampling.response_format = {.type = "json_schema", .schema = schema};
@@ -161,6 +166,22 @@ TEST_CASE("http answer: what came during a write is sent in one, an error after 
   REQUIRE(stream.reader.writes.size() == 2);
   check_error_after(2, stream.reader.writes[1]);
   CHECK(stream.reader.has_ended);
+}
+
+TEST_CASE("http answer: log probabilities are written on the pool, not on the thread of streams") {
+  Streamed scored(Duration::zero(), {}, Form::Scored);
+  std::promise<void> release;
+  const std::shared_future<void> free = release.get_future().share();
+  for (const char* other : {"B", "C"})  // one for each thread of the pool
+    scored.shared.run_on_pool({other}, [free] { free.wait(); });
+  scored.world.emit(0, 3);
+  scored.end_with_error(3, "MaxTokensReached");
+  scored.world.settle();
+  CHECK(scored.reader.answers == 0);
+  release.set_value();
+  scored.world.run_until([&] { return scored.is_over; });
+  CHECK(scored.reader.answers == 1);
+  CHECK_THAT(scored.reader.body, Catch::Contains(R"("logprobs":{)"));
 }
 
 TEST_CASE("http answer: of many tokens a write has 64, and others have a turn between two writes") {

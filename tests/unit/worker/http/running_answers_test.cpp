@@ -80,10 +80,25 @@ TEST_CASE("running answers: each choice is a row with its answer, key and age") 
   CHECK(views[2].state == wire::RequestState::AwaitingLease);
 }
 
-TEST_CASE("running answers: an owner lists the answers of its own key") {
+TEST_CASE("running answers: an owner lists the answers of its own key, and detached requests") {
   const AnswersFixture fixture;
-  const auto list = nlohmann::json::parse(requests_json(fixture.answers, {"k1"}, {6'000'000}));
-  REQUIRE(list.at("data").size() == 1);
+  const std::vector<wire::RequestView> detached{{.id = "ann/left",
+                                                 .state = wire::RequestState::Decode,
+                                                 .prompt_tokens = 4,
+                                                 .emitted_tokens = 5,
+                                                 .age_ms = 6,
+                                                 .detached = true}};
+  const auto list =
+      nlohmann::json::parse(requests_json(fixture.answers, {"k1"}, detached, {6'000'000}));
+  REQUIRE(list.at("data").size() == 2);
+  CHECK(list.at("data")[1] == nlohmann::json{{"id", "left"},
+                                             {"object", "request"},
+                                             {"status", "in_progress"},
+                                             {"detached", true},
+                                             {"running_choices", 1},
+                                             {"prompt_tokens", 4},
+                                             {"completion_tokens", 5},
+                                             {"age_ms", 6}});
   const auto& entry = list.at("data")[0];
   CHECK(entry.at("id") == "cmpl-a");
   CHECK(entry.at("status") == "in_progress");
