@@ -132,7 +132,9 @@ TEST_CASE("swap: an embedding that was swapped out keeps what it has pooled") {
   const LeaseId lease = rig.grant("a");
   rig.grow(lease, 1, wire::MemoryPool::Swap);
   REQUIRE(rig.submit(rig.request("a", lease, "older", rig.encode("Once upon a time"), 40)));
-  for (int i = 0; i < 3; ++i) rig.step_without_growth();  // decodes, so that a step is measured
+  rig.step_without_growth();
+  // Decodes, so that a step is measured, up to the end of its block.
+  while (rig.sequence("older")->tokens.size() < 16) rig.step_without_growth();
   embed(rig, lease);
   while (rig.engine().scheduler().has_work()) rig.step_without_growth();
   REQUIRE(rig.outcome("e").preemptions.size() == 1);

@@ -68,7 +68,8 @@ std::vector<float> PooledStates::embedding(std::uint32_t dimensions) const {
 Result<EmbeddingRequest> parse_embedding(const wire::Embedding& asked,
                                          const EmbeddingModel& model) {
   TRY(check_dimensions(asked.dimensions, model));
-  return EmbeddingRequest{.pooling = TRY(pooling_of(asked, model)), .dimensions = asked.dimensions};
+  const Pooling pooling = TRY(pooling_of(asked, model));
+  return EmbeddingRequest{.pooling = pooling, .dimensions = asked.dimensions};
 }
 
 }  // namespace leasehold

@@ -155,8 +155,8 @@ Completed Deliveries::end_of(const ClientRequest& request, const Completed& obse
 
 /// A vector may be as large as a hundred tokens, so a client that reads none gets an error instead.
 void Deliveries::withhold_unread(const ClientRequest& request, Completed& completed) {
-  auto excess = unread_->excess(tenant_of(completed.engine_request_id),
-                                request.text->unread_output_bytes());
+  auto excess =
+      unread_->excess(tenant_of(completed.engine_request_id), request.text->unread_output_bytes());
   if (!excess) return;
   completed.reason = CompletionReason::EngineError;
   completed.error = *std::move(excess);

@@ -80,7 +80,8 @@ class EmbeddingsReader {
                                          shown(encoding.json())));
     out_.as_base64 = format == "base64";
     const Field pooling = body_["pooling"];
-    wire::Embedding asked{.pooling = TRY(text_of(pooling, {}))};
+    wire::Embedding asked;
+    asked.pooling = TRY(text_of(pooling, {}));
     if (!asked.pooling.empty() && asked.pooling != "last" && asked.pooling != "mean")
       return pooling.refuse(fmt::format(
           "pooling is {}; send \"last\" or \"mean\", or leave it out for the model's own",
