@@ -235,6 +235,25 @@ TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
   CHECK(!a.part.next_call());
 }
 
+TEST_CASE("part: a lowering that arrives late cannot follow a raise") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());
+  a.apply();
+  const auto read = a.part.next_call();
+  REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  const auto lowering = a.part.next_call();
+  REQUIRE(lowering);
+  a.part.failed();            // it is on its way
+  a.part.wants(requests(3));  // as the ledger still says
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(!cell.etcd.execute(*lowering).succeeded);
+}
+
 TEST_CASE("part: a limit that was lowered and not yet returned is raised again") {
   Cell cell;
   Host a(cell, "a", 3);
