@@ -80,9 +80,7 @@ std::string_view included_path(std::string_view line) {
   return line.substr(0, line.find('"'));
 }
 
-/// ipc/ has seven components: what kernels may include, what maps memory, what communicates, what
-/// runs a tenant's session, what serves HTTP, what calls etcd, and what calls the CUDA driver. Only
-/// the device agent and kernels/cuda may call the driver.
+/// The components of ipc/ have users of their own: only device_agent and kernels_cuda use ipc_cuda.
 std::string component_of(std::string_view path) {
   if (path.starts_with("ipc/cuda/")) return "ipc_cuda";
   if (path.starts_with("kernels/cuda/")) return "kernels_cuda";

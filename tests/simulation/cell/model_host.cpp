@@ -229,9 +229,10 @@ void ModelHost::serve() {
                 if (process == process_) part_.confirmed(revision, can_run);
               });
   if (is_settling_ || !network_.one_in(12)) return;
+  // Often a demand returns to what it was.
   const auto most = std::uint64_t{terms_.limits.concurrent} + 2;
-  const auto wanted =
-      static_cast<std::uint32_t>(network_.one_in(3) ? 0 : network_.random().below(most));
+  const std::uint64_t some = network_.one_in(2) ? most - 1 : network_.random().below(most);
+  const auto wanted = static_cast<std::uint32_t>(network_.one_in(3) ? 0 : some);
   demand_ = {.concurrent = wanted, .blocks = wanted * 10};
   network_.at(network_.between(0, 50), &agent_, [this, demand = demand_, process = process_] {
     if (process == process_) part_.wants(demand);

@@ -27,7 +27,7 @@ struct CellConfig {
   /// How long a host may run after the sending of its newest beat. Zero: without a limit; then only
   /// an operator expires hosts.
   std::int64_t ttl_ms = 30'000;
-  std::int64_t slack_ms = 1'000;  ///< Added to the TTL by those who expire a silent host.
+  std::int64_t slack_ms = 1'000;  ///< Added to the TTL before a silent host is expired.
 
   Duration ttl() const { return std::chrono::milliseconds(ttl_ms); }
   Duration slack() const { return std::chrono::milliseconds(slack_ms); }

@@ -101,14 +101,14 @@ void TenantPart::failed() {
 
 /// The ledger has what it had before, or what was written.
 void TenantPart::distrust_write() {
-  recorded_ = smaller(recorded_, written_);
+  recorded_ = smaller(recorded_, plan_.written);
   is_certain_ = false;
 }
 
 Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
   view_ = TRY(view_of(reply));
   const auto& mail = reply.found.back();
-  mail_ = mail.empty() ? etcd::Revision() : mail.front().modified;
+  view_.mail = mail.empty() ? etcd::Revision() : mail.front().modified;
   etcd::Transaction members = members_read(keys_, view_);
   if (members.success.empty()) return decide();
   next_ = std::move(members);
@@ -154,8 +154,8 @@ std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
 /// one lowers its part.
 void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& shares,
                            etcd::Transaction& write) const {
-  const bool is_short = !demand_.fits(written_);
-  const bool is_lowering = !recorded_.fits(written_);
+  const bool is_short = !demand_.fits(plan_.written);
+  const bool is_lowering = !recorded_.fits(plan_.written);
   for (std::size_t i = 0; i < others.parts.size(); ++i) {
     const Part& part = others.parts[i];
     const Share& share = shares[i + 1];
@@ -169,10 +169,10 @@ void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& share
 /// Nothing: this host has no entry.
 std::optional<Part> TenantPart::new_part() const {
   const bool wants_some = !demand_.is_zero() && !view_.policy.limits.is_zero();
-  if (written_.is_zero() && !wants_some) return std::nullopt;
+  if (plan_.written.is_zero() && !wants_some) return std::nullopt;
   const Part* earlier = view_.ledger.find(*owner_);
   Part part{.owner = *owner_,
-            .share = written_,
+            .share = plan_.written,
             .demand = demand_,
             .as_of = view_.policy_modified,
             .instead_of = earlier ? earlier->instead_of : std::nullopt};
@@ -190,10 +190,10 @@ Result<void> TenantPart::decide() {
       .failure = {}};
   Ledger ledger = drop_void_parts(write);
   const std::vector<Share> shares = divide_among(ledger);
-  target_ = demand_.is_zero() ? Share() : shares.front();
-  set_limit(smaller(limit_.share, target_));
+  plan_.target = demand_.is_zero() ? Share() : shares.front();
+  set_limit(smaller(limit_.share, plan_.target));
   const Share free = without(view_.policy.limits, counting_sum(ledger, view_.members));
-  written_ = greater(may_run_, smaller(target_, free));
+  plan_.written = greater(may_run_, smaller(plan_.target, free));
   add_mails(ledger, shares, write);
   if (auto part = new_part()) ledger.parts.push_back(*std::move(part));
   if (ledger.parts.size() > Ledger::kMaxParts) {
@@ -204,14 +204,14 @@ Result<void> TenantPart::decide() {
                     Ledger::kMaxParts, tenant_.value));
   }
   const std::string mail_key = keys_.mail(owner_->host, tenant_);
-  if (mail_.value > 0) {
-    write.conditions.push_back(etcd::Compare::modified_at(mail_key, mail_));
+  if (view_.mail.value > 0) {
+    write.conditions.push_back(etcd::Compare::modified_at(mail_key, view_.mail));
     write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(mail_key)});
   }
   std::ranges::sort(ledger.parts, {}, &Part::owner);
   // A limit that was lowered and is due again is raised by a write, too.
-  const bool is_raised = smaller(target_, written_).fits(limit_.share);
-  if (is_certain_ && is_raised && mail_.value == 0 && ledger == view_.ledger) return {};
+  const bool is_raised = smaller(plan_.target, plan_.written).fits(limit_.share);
+  if (is_certain_ && is_raised && view_.mail.value == 0 && ledger == view_.ledger) return {};
   if (!ledger.parts.empty()) {
     write.success.emplace_back(etcd::Put{keys_.ledger(tenant_), text_of(ledger)});
   } else if (view_.ledger_modified.value > 0) {
@@ -229,8 +229,8 @@ void TenantPart::finish_write(bool has_succeeded) {
     return;
   }
   is_certain_ = true;
-  recorded_ = written_;
-  set_limit(greater(limit_.share, smaller(target_, recorded_)));
+  recorded_ = plan_.written;
+  set_limit(greater(limit_.share, smaller(plan_.target, recorded_)));
   may_run_ = greater(may_run_, limit_.share);
   ensures(may_run_.fits(recorded_), "the broker has at most what the ledger says");
 }

@@ -63,6 +63,10 @@ class TenantPart {
 
  private:
   enum class Stage : std::uint8_t { Idle, ReadLedger, ReadMembers, Write };
+  struct Plan {
+    Share target;   // what this host should have
+    Share written;  // what the ledger will say
+  };
 
   etcd::Transaction read_ledger() const;
   Result<void> take_view(const etcd::TransactionReply& reply);
@@ -91,9 +95,7 @@ class TenantPart {
   std::optional<PartOwner> caller_;  // whose call is running
   std::optional<etcd::Transaction> next_;
   TenantView view_;
-  etcd::Revision mail_;  // of the mail for this host; zero: none
-  Share target_;
-  Share written_;
+  Plan plan_;
 };
 
 }  // namespace leasehold::cell

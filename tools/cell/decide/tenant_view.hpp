@@ -14,6 +14,7 @@ struct TenantView {
   CellPolicy policy;               ///< Limits of zero for a tenant that the cell does not know.
   etcd::Revision policy_modified;  ///< Zero: the cell does not know the tenant.
   Incarnations members;            ///< Of hosts with a part.
+  etcd::Revision mail;             ///< Of the mail for the reader. Zero: there is none.
 };
 
 /// Reads ledger and policy.

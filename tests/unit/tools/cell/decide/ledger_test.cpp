@@ -81,6 +81,15 @@ struct Host {
     part.wants(requests(demand));
   }
   Result<void> run() { return cell.run(part); }
+  /// Executes reads up to the next write, which is not executed.
+  std::optional<etcd::Transaction> next_write() {
+    auto call = part.next_call();
+    while (call && call->conditions.empty()) {
+      (void)part.replied(cell.etcd.execute(*call));
+      call = part.next_call();
+    }
+    return call;
+  }
   /// The broker applies its limit, and nothing more runs.
   void apply() { part.confirmed(part.limit().revision, part.limit().share); }
   Share limit() const { return part.limit().share; }
@@ -233,6 +242,24 @@ TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
   a.part.fenced();
   CHECK(a.limit() == Share());
   CHECK(!a.part.next_call());
+}
+
+TEST_CASE("part: a lowering that arrives late cannot follow a raise") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.next_write());  // of the demand
+  a.part.failed();
+  a.apply();
+  const auto lowering = a.next_write();
+  REQUIRE(lowering);
+  a.part.failed();            // it is on its way
+  a.part.wants(requests(3));  // as the ledger still says
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(!cell.etcd.execute(*lowering).succeeded);
 }
 
 TEST_CASE("part: a limit that was lowered and not yet returned is raised again") {
