@@ -157,14 +157,14 @@ TEST_CASE("backend: a window, a soft cap and sinks match doubles and open no blo
   Rig rig(threads);
   Rig reference(0);
   AttentionCase c(random, layout(2, stored_width(40, type), type), 3, {9, 2, 1}, {265, 18, 530});
-  for (const std::uint32_t window : {1u, 16u, 100u, 256u, 275u}) {
+  for (const std::uint32_t window : {1u, 100u, 275u}) {
     c.window = window;
     c.softcap = window % 2 == 0 ? 1.5F : 0.0F;
-    if (window == 256) c.set_sinks(random);
+    if (window == 100) c.set_sinks(random);
     CAPTURE(threads, test_seed(), window);
     const auto out = c.on(rig);
     REQUIRE(first_difference(out, c.on(reference)) == -1);
-    for (const std::size_t first : {0, 8, 11}) {
+    for (const std::size_t first : {8, 11}) {
       const auto alone = c.on(rig, first, 1);
       const auto at = out.begin() + static_cast<std::ptrdiff_t>(first * c.row_floats());
       REQUIRE(std::equal(alone.begin(), alone.end(), at));
