@@ -49,18 +49,18 @@ Duration Network::between(std::int64_t least_ms, std::int64_t most_ms) {
 }
 
 void Network::at(Duration after, Machine* machine, Action action) {
-  queue_.emplace(std::pair(now_ + after, events_++), Event{machine, std::move(action)});
+  queue_.emplace(Turn(now_ + after, now_ + after, events_++), Event{machine, std::move(action)});
 }
 
 bool Network::step(TimePoint end) {
-  if (queue_.empty() || queue_.begin()->first.first > end) return false;
+  if (queue_.empty() || std::get<0>(queue_.begin()->first) > end) return false;
   auto next = queue_.extract(queue_.begin());
-  now_ = next.key().first;
+  const auto [time, due, number] = next.key();
+  now_ = time;
   Event event = std::move(next.mapped());
   if (event.machine && event.machine->stopped_until > now_) {
-    // With its earlier number: what waits for one machine stays in order.
     const TimePoint later = event.machine->stopped_until;
-    queue_.emplace(std::pair(later, next.key().second), std::move(event));
+    queue_.emplace(Turn(later, due, number), std::move(event));
   } else {
     event.action();
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -93,7 +94,10 @@ class Network {
   TimePoint now_{1'000'000'000};
   ModelledEtcd etcd_;
   Action on_executed_;
-  std::map<std::pair<TimePoint, std::uint64_t>, Event> queue_;
+  /// When an event runs, when it was due, and its number. So what waits for a stopped machine runs
+  /// in the order in which it was due.
+  using Turn = std::tuple<TimePoint, TimePoint, std::uint64_t>;
+  std::map<Turn, Event> queue_;
   std::uint64_t events_ = 0;
 };
 
