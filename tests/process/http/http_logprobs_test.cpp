@@ -111,10 +111,10 @@ TEST_CASE("http: embeddings that are revoked while they are computed have the sa
   CHECK(reply.status == 200);
   CHECK(reply.json()["data"] == expected);
 
-  client = HttpClient(http.path());
-  client.write(post("/v1/embeddings", http.key, body));
+  HttpClient cancelled(http.path());
+  cancelled.write(post("/v1/embeddings", http.key, body));
   CHECK(eventually([&] { return http.system().brokerctl({"requests", "cancel", "embd-e"}) == 0; }));
-  CHECK(client.reply().status == 499);
+  CHECK(cancelled.reply().status == 499);
 }
 
 }  // namespace leasehold::testing
