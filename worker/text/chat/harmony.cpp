@@ -1,10 +1,6 @@
 #include "worker/text/chat/harmony.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "worker/text/chat/text_marker.hpp"
@@ -108,11 +104,7 @@ void HarmonyParser::end_body(Output& out) {
   const std::string arguments = arguments_.find_first_not_of(kWhitespace) == std::string::npos
                                     ? "{}"
                                     : std::exchange(arguments_, {});
-  auto calls = ToolCallParser::calls_of(fmt::format(
-      R"({{"name":{},"arguments":{}}})",
-      nlohmann::json(tool_).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-      arguments));
-  if (calls) return void(std::ranges::move(*calls, std::back_inserter(out.calls)));
+  if (auto call = named_call(tool_, arguments)) return out.calls.push_back(*std::move(call));
   body_ = Body::Text;
   add(arguments, out);
 }
