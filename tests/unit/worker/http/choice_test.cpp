@@ -168,7 +168,7 @@ TEST_CASE("choice: the channels of a harmony model become thoughts, text and cal
   REQUIRE(tokenizer.has_value());
   const auto answer = [&](ToolForm form, const std::vector<std::string>& tokens) {
     ApiRequest request = chat(form);
-    request.tool_names = {"add"};
+    request.called_tools = {{.name = "add"}};
     ChoiceText text(0, request, request.submit, *tokenizer);
     ChoicePart whole;
     for (const std::string& token : tokens) {
