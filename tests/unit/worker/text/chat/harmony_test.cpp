@@ -45,7 +45,7 @@ TEST_CASE("harmony: analysis is reasoning, and the final channel is the text") {
 }
 
 TEST_CASE("harmony: a body for a function is a call, wherever its header names it") {
-  const ToolCall call{.name = "get_weather", .arguments = R"({"city":"Oslo"})"};
+  const ToolCall call{.name = "get_weather", .arguments = R"({"city": "Oslo"})"};
   CHECK(divided(
             "<|channel|>analysis<|message|>Ask.<|end|><|start|>assistant<|channel|>commentary"
             " to=functions.get_weather <|constrain|>json<|message|>{\"city\": \"Oslo\"}<|call|>") ==
