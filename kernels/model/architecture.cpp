@@ -117,7 +117,7 @@ constexpr Architecture kArchitectures[] = {
      .attention = kGemma2Attention,
      .feed_forward = kGemmaFeedForward,
      .experts = {},
-     .windows = {.full_every = 2},
+     .windows = {.full_every = 2, .width = 4096},
      .softcaps = {.is_supported = true, .attention = 50.0f, .logits = 30.0f},
      .activation = Activation::GeGlu,
      .embeds_by_root_width = true,

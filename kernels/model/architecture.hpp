@@ -55,6 +55,8 @@ struct WindowRule {
   /// Layers n - 1, 2n - 1, … have no window, unless the file has a pattern of its own. 0: every
   /// layer has the window, which then limits the context of the model.
   std::uint32_t full_every = 0;
+  /// The window of files that do not name one; 0: none.
+  std::uint32_t width = 0;
   /// Layers with a window rotate without scaling, from rope.freq_base_swa.
   bool rotates_plainly = false;
   /// The base of rotates_plainly if the file has none; 0: that of the other layers.
