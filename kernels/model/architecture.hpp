@@ -82,6 +82,8 @@ struct Architecture {
   bool has_shared_expert = false;
   /// The weights of a row's chosen experts are divided by their sum.
   bool normalize_expert_weights = false;
+  /// Only if the file says so, in expert_weights_norm.
+  bool reads_expert_weights_norm = false;
   ExpertGating expert_gating = ExpertGating::Softmax;
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;
