@@ -55,6 +55,8 @@ struct WindowRule {
   /// Layers n - 1, 2n - 1, … have no window, unless the file has a pattern of its own. 0: every
   /// layer has the window, which then limits the context of the model.
   std::uint32_t full_every = 0;
+  /// The window of files that do not name one; 0: none.
+  std::uint32_t width = 0;
   /// Layers with a window rotate without scaling, from rope.freq_base_swa.
   bool rotates_plainly = false;
   /// The base of rotates_plainly if the file has none; 0: that of the other layers.
@@ -80,6 +82,8 @@ struct Architecture {
   bool has_shared_expert = false;
   /// The weights of a row's chosen experts are divided by their sum.
   bool normalize_expert_weights = false;
+  /// Only if the file says so, in expert_weights_norm.
+  bool reads_expert_weights_norm = false;
   ExpertGating expert_gating = ExpertGating::Softmax;
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;

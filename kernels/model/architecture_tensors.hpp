@@ -198,7 +198,7 @@ inline constexpr auto kExperts = std::span(kExpertsAndShared).first<5>();
 inline constexpr TensorSpec kBiasedExpertsAndShared[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
-    {"exp_probs_b.bias", TensorDim::Experts, TensorDim::One, Presence::Optional},
+    {"exp_probs_b.bias", TensorDim::Experts, TensorDim::One},
     {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
      Presence::PerExpert, "ffn_gate_up_exps.weight"},
     {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert,
@@ -212,6 +212,13 @@ inline constexpr TensorSpec kBiasedExpertsAndShared[] = {
 
 // The tensors of the experts, without the three of the shared expert.
 inline constexpr auto kBiasedExperts = std::span(kBiasedExpertsAndShared).first<6>();
+
+// The same tensors of files that may lack the bias with which experts are chosen.
+inline constexpr auto kErnie45Experts = [] {
+  auto specs = std::to_array(kBiasedExpertsAndShared);
+  specs[2].presence = Presence::Optional;
+  return specs;
+}();
 
 /// The same tensors in files where the first one, the norm before the feed-forward, has the name of
 /// a norm after attention.

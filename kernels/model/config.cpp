@@ -132,12 +132,19 @@ Result<float> read_scale(const ArchitectureKeys& keys, std::string_view suffix, 
   return keys.between(suffix, 1e-6f, 1e6f, scale);
 }
 
+/// Reads whether the weights of the chosen experts are divided by their sum. Refuses what the
+/// architecture's row does not describe.
+Result<bool> read_weights_norm(const ArchitectureKeys& keys, const Architecture& architecture) {
+  constexpr std::string_view kKey = "expert_weights_norm";
+  const bool normalizes = architecture.normalize_expert_weights;
+  const bool asked = TRY(keys.get_or<bool>(kKey, normalizes));
+  if (asked == normalizes || architecture.reads_expert_weights_norm) return asked;
+  return keys.unsupported("{} is {}; this build computes {} with the opposite", keys.key(kKey),
+                          asked, architecture.name);
+}
+
 /// Refuses routing that the architecture's row does not describe.
 Result<void> check_routing(const ArchitectureKeys& keys, const Architecture& architecture) {
-  const bool normalizes = architecture.normalize_expert_weights;
-  if (TRY(keys.get_or<bool>("expert_weights_norm", normalizes)) != normalizes)
-    return keys.unsupported("{} is {}; this build computes {} with the opposite",
-                            keys.key("expert_weights_norm"), !normalizes, architecture.name);
   const bool is_sigmoid = architecture.expert_gating == ExpertGating::Sigmoid;
   const std::uint32_t gating = is_sigmoid ? 2 : 1;
   const auto asked = TRY(keys.get_or<std::uint32_t>("expert_gating_func", 0));
@@ -189,7 +196,7 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
   experts.n_shared_ff = TRY(read_shared_width(keys, architecture, experts.n_ff, n_ff));
   TRY(check_routing(keys, architecture));
-  experts.normalize_expert_weights = architecture.normalize_expert_weights;
+  experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));
   experts.gating = architecture.expert_gating;
   experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
   return experts;

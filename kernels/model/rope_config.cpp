@@ -66,6 +66,19 @@ Result<void> read_scaling(const ArchitectureKeys& keys, std::uint32_t n_context,
   return {};
 }
 
+/// The pairs of the rotation. Models that also read images divide the pairs into sections, one for
+/// each coordinate of a position. Of a text all coordinates are equal, so the sections do not
+/// matter, but files with sections keep the rows of queries and keys in the order of halves.
+/// Source: llama.cpp, which takes sections into account if the first two are not 0.
+Result<RopeStyle> read_style(const ArchitectureKeys& keys, const Architecture& architecture) {
+  constexpr std::string_view kKey = "rope.dimension_sections";
+  if (architecture.rope_style == RopeStyle::Halves || !keys.has(kKey))
+    return architecture.rope_style;
+  const auto sections = TRY(keys.get<std::vector<std::int32_t>>(kKey));
+  const bool has_sections = sections.size() >= 2 && sections[0] > 0 && sections[1] > 0;
+  return has_sections ? RopeStyle::Halves : architecture.rope_style;
+}
+
 /// The factor of sines and cosines. Two keys have it; a file has either or both.
 Result<float> read_magnitude(const ArchitectureKeys& keys) {
   float magnitude = 1.0f;
@@ -142,8 +155,8 @@ RopeAngles rope_angles(const RopeConfig& config, std::uint32_t n_context) {
 Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
                              std::uint32_t head_dim, std::uint32_t n_context,
                              const Architecture& architecture) {
-  RopeConfig config{.style = architecture.rope_style,
-                    .skip_every = architecture.unrotated_layer_every};
+  const RopeStyle style = TRY(read_style(keys, architecture));
+  RopeConfig config{.style = style, .skip_every = architecture.unrotated_layer_every};
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, head_dim));
   const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
   if (config.dim % 2 != 0 || config.dim > head_dim)

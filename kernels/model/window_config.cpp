@@ -31,11 +31,11 @@ Result<std::vector<bool>> read_pattern(const ArchitectureKeys& keys, std::uint32
 
 Result<WindowConfig> read_windows(const ArchitectureKeys& keys, const Architecture& architecture,
                                   std::uint32_t n_layers) {
-  const std::uint32_t full_every = architecture.windows.full_every;
-  if (full_every == 0) return WindowConfig{};
-  const auto width = TRY(keys.get_or<std::uint32_t>(kWidth, 0));
+  const WindowRule& rule = architecture.windows;
+  if (rule.full_every == 0) return WindowConfig{};
+  const auto width = TRY(keys.get_or<std::uint32_t>(kWidth, rule.width));
   if (width == 0) return WindowConfig{};
-  std::vector<bool> pattern = TRY(read_pattern(keys, full_every, n_layers));
+  std::vector<bool> pattern = TRY(read_pattern(keys, rule.full_every, n_layers));
   return WindowConfig{.width = width, .has_window = std::move(pattern)};
 }
 

@@ -147,7 +147,7 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
   if (shape.dense_layers > 0) metadata.add(key("leading_dense_block_count"), shape.dense_layers);
   if (request.row().expert_gating != ExpertGating::Sigmoid) return;
   metadata.add(key("expert_gating_func"), 2u);
-  metadata.add(key("expert_weights_norm"), request.row().normalize_expert_weights);
+  metadata.add(key("expert_weights_norm"), true);
   metadata.add(key("expert_weights_scale"), kExpertScale);
 }
 

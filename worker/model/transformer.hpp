@@ -1,10 +1,11 @@
 /// The forward pass over the rows of one step, for all architectures in
 /// kernels/model/architecture.hpp.
 ///
-/// Architectures differ in the config and in which weights are present (biases, norms per head,
+/// Architectures differ in the config and in which weights are present (biases, norms, sinks,
 /// experts).
 /// Source: Touvron et al. 2023 (LLaMA); grouped-query attention, Ainslie et al. 2023; Yang et al.
-/// 2024 and 2025 (Qwen2, Qwen3); Jiang et al. 2024 (Mixtral).
+/// 2024 and 2025 (Qwen2, Qwen3); Jiang et al. 2024 (Mixtral); Gemma Team 2024 and 2025; OpenAI 2025
+/// (gpt-oss). Of the other families: llama.cpp, src/models.
 /// Lifetime: the backend outlives the transformer. Threads: one forward at a time.
 #pragma once
 

@@ -22,7 +22,6 @@ class TokenRules;
 struct PositionRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
-  std::uint32_t size() const { return end - begin; }
 };
 
 /// Limit on the log probabilities of a prompt that are on their way to the client, in values (about

@@ -255,6 +255,7 @@ TEST_CASE("config: experts of GLM-4.5 have sigmoids, a scale, a shared width and
         .set("glm4moe.expert_shared_count", 2u)
         .set("glm4moe.leading_dense_block_count", 1u)
         .set("glm4moe.expert_gating_func", 2u)
+        .set("glm4moe.expert_weights_norm", true)
         .set("glm4moe.expert_weights_scale", 1.5f)
         .set("glm4moe.nextn_predict_layers", 1u);
   };
@@ -274,6 +275,9 @@ TEST_CASE("config: experts of GLM-4.5 have sigmoids, a scale, a shared width and
   CHECK_FALSE(config->experts.in_layer(0));
   CHECK(config->experts.in_layer(1));
   CHECK(config_of(glm().set("glm4moe.expert_shared_count", 0u))->experts.n_shared_ff == 0);
+  for (const GgufBuilder& plain : std::vector{glm().remove("glm4moe.expert_weights_norm"),
+                                              glm().set("glm4moe.expert_weights_norm", false)})
+    CHECK_FALSE(config_of(plain)->experts.normalize_expert_weights);
   const auto ernie = tiny_model("ernie4_5-moe")
                          .set("ernie4_5-moe.expert_count", 4u)
                          .set("ernie4_5-moe.expert_used_count", 2u)

@@ -96,6 +96,19 @@ TEST_CASE("config: some layers of smollm3 are not rotated") {
   CHECK_FALSE(config->rope.rotates(7));
 }
 
+TEST_CASE("config: a file with sections of positions has the pairs of halves") {
+  const auto style = [](const std::vector<std::int32_t>& sections) {
+    const auto config = config_of(tiny_model("glm4").set("glm4.rope.dimension_sections", sections));
+    REQUIRE(config.has_value());
+    return config->rope.style;
+  };
+  CHECK(style({2, 1, 1, 0}) == RopeStyle::Halves);
+  CHECK(style({0, 0, 0, 0}) == RopeStyle::Interleaved);
+  CHECK(style({4}) == RopeStyle::Interleaved);
+  check_refused({{tiny_model("glm4").set("glm4.rope.dimension_sections", 4u),
+                  Errc::UnsupportedModel, "glm4.rope.dimension_sections"}});
+}
+
 TEST_CASE("config: frequency divisors come from their tensor and are checked") {
   const auto with = [](const std::vector<float>& freq_factors) {
     return tiny_llama().vector("rope_freqs.weight", freq_factors);

@@ -28,9 +28,10 @@ void check_refused(const GgufBuilder& builder, Errc code, const std::string& exp
   CHECK_THAT(layout.error().detail, Contains(expected_detail));
 }
 
-GgufBuilder experts() {
-  GgufBuilder builder =
-      tiny_llama().set("llama.expert_count", 4u).set("llama.expert_used_count", 2u);
+GgufBuilder experts(const std::string& architecture = "llama") {
+  GgufBuilder builder = tiny_model(architecture)
+                            .set(architecture + ".expert_count", 4u)
+                            .set(architecture + ".expert_used_count", 2u);
   for (const std::string block : {"blk.0.", "blk.1."})
     builder.remove_tensor(block + "ffn_gate.weight")
         .remove_tensor(block + "ffn_up.weight")
@@ -170,6 +171,11 @@ TEST_CASE("layout: the experts of a layer are one tensor of consecutive matrices
                 "blk.1.ffn_down_exps.weight");
   check_refused(experts().tensor("blk.1.ffn_down.weight", TensorType::F32, {64, 32}),
                 Errc::UnsupportedModel, "blk.1.ffn_down.weight");
+}
+
+TEST_CASE("layout: only files of ERNIE may lack the bias with which experts are chosen") {
+  check_refused(experts("glm4moe"), Errc::MissingWeight, "blk.0.exp_probs_b.bias");
+  CHECK(layout_of(experts("ernie4_5-moe").set("ernie4_5-moe.expert_shared_count", 0u)).has_value());
 }
 
 TEST_CASE("layout: rows come from a fused tensor if the file has one") {

@@ -52,6 +52,10 @@ TEST_CASE("windows: each family's layers, or the pattern of the file") {
   REQUIRE(without.has_value());
   CHECK(without->windows == WindowConfig{});
   CHECK(without->windows.of(1) == 0);
+  const auto unnamed = config_of(tiny_model("gemma2"));
+  REQUIRE(unnamed.has_value());
+  CHECK(unnamed->windows.of(0) == 4096);
+  CHECK(unnamed->windows.of(1) == 0);
   check_refused({{with_pattern(windowed("olmo2", 3), "olmo2." + std::string(kPattern), "\1\1"),
                   Errc::FileCorrupt, "has 2 elements for 3 layers"},
                  {windowed("gemma3", 3).set("gemma3." + std::string(kPattern), 0u),

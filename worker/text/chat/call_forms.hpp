@@ -11,9 +11,9 @@
 ///   Command R7B, Command A        <|START_ACTION|>[{"tool_name": N, "parameters": {…}}]
 ///                                 <|END_ACTION|>
 ///   DeepSeek V3, R1, V3.1         <｜tool▁call▁begin｜>N<｜tool▁sep｜>{…}<｜tool▁call▁end｜>
-///   DeepSeek V3.2                 <｜DSML｜invoke name="N"><｜DSML｜parameter name="K"
-///   string="true">
-///                                 V</｜DSML｜parameter>…</｜DSML｜invoke>
+///   DeepSeek V3.2                 <｜DSML｜invoke name="N">
+///                                 <｜DSML｜parameter name="K" string="true">V
+///                                 </｜DSML｜parameter>…</｜DSML｜invoke>
 ///   Kimi K2                       <|tool_call_begin|>functions.N:0<|tool_call_argument_begin|>{…}
 ///                                 <|tool_call_end|>
 ///   MiniMax M2                    <invoke name="N"><parameter name="K">V</parameter>…</invoke>

@@ -12,6 +12,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
+
 /// Removes leading and trailing spaces and merges runs of spaces.
 std::string without_extra_spaces(std::string_view text) {
   std::string result;
