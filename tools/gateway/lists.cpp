@@ -48,7 +48,8 @@ struct ListQuery {
   http::PageQuery page;
   PageLimits limits;
   ListOrder order = ListOrder::NewestFirst;
-  std::string target;  ///< The path and the fields of the query that every host gets.
+  std::string target;  ///< The path and the fields of the query that every host gets; `limit` and
+                       ///< `after` follow.
 };
 
 /// The hosts that a list is made of, in the order of their addresses.
@@ -138,10 +139,10 @@ Result<ListQuery> list_query(const http::Head& head) {
   list.page = TRY(http::page_query(query, list.limits.otherwise, list.limits.most));
   const std::string order = http::query_value(query, "order");
   if (order == "asc" && path == "/v1/files") list.order = ListOrder::OldestFirst;
-  list.target = fmt::format("{}?limit={}", path, std::min(list.limits.fetched, list.page.limit));
+  list.target = fmt::format("{}?", path);
   for (const char* field : {"order", "purpose"})
     if (const std::string value = http::query_value(query, field); !value.empty())
-      list.target += fmt::format("&{}={}", field, http::percent_encoded(value));
+      list.target += fmt::format("{}={}&", field, http::percent_encoded(value));
   return list;
 }
 
@@ -177,9 +178,12 @@ awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
                                        std::optional<WholeAnswer>& refused) {
   const bool is_own = after && after->host == host.second;
   std::string cursor = is_own ? after->id : "";
+  // Another host's list is read from its beginning, so in large pages.
+  const std::size_t limit =
+      after && !is_own ? query.limits.fetched : std::min(query.limits.fetched, query.page.limit);
   HostList found;
   for (int pages = 0; pages < kMostPages; ++pages) {
-    std::string target = query.target;
+    std::string target = fmt::format("{}limit={}", query.target, limit);
     if (!cursor.empty()) target += "&after=" + http::percent_encoded(cursor);
     auto page = co_await fetch_list(shared, client, host.first, std::move(target), refused);
     if (!page || refused) co_return page;
