@@ -140,6 +140,8 @@ TEST_CASE("gateway: lists of files are those of all hosts, page by page") {
   hosts.b.set_requests(R"({"object":"list","data":[{"id":"r2"}]})");
   CHECK(hosts.ids_at("/v1/requests") == "r1 r2 r3 ");
   CHECK(hosts.ids_at("/v1/requests?after=r1&limit=1") == "r2 ");
+  CHECK_THAT(hosts.gateway.send(get("/v1/requests?limit=0", kFilesKey)).body,
+             Contains(R"("param":"limit")"));
   hosts.b.set_requests(R"({"data":[{"id":"r2","x":)" + std::string(50'000, '[') +
                        std::string(50'000, ']') + "}]}");
   const HttpReply partial = hosts.gateway.send(get("/v1/requests", kFilesKey));
@@ -149,6 +151,8 @@ TEST_CASE("gateway: lists of files are those of all hosts, page by page") {
   hosts.b.die();
   REQUIRE(eventually([&] { return hosts.gateway.logs(lost); }));
   CHECK(hosts.gateway.send(get("/v1/files/a5", kFilesKey)).status == 200);
+  CHECK_THAT(hosts.gateway.send(get("/v1/models", kFilesKey)).head,
+             Contains("Leasehold-Missing-Hosts: 1\r\n"));
   const HttpReply unknown = hosts.gateway.send(get("/v1/files/b5", kFilesKey));
   CHECK(unknown.status == 503);  // the host that does not answer may have it
   CHECK_THAT(unknown.body, Contains("1 of 2 hosts do not answer"));
