@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/un.h>
 
+#include "ipc/http/http_framing.hpp"
+
 namespace leasehold::etcd {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr std::string_view kUnix = "unix:";
 constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 
 bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" ||
+  return http::equals_ignoring_case(host, "localhost") || host == "::1" ||
          (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
 }
 

@@ -49,7 +49,8 @@ bool concerns_files(std::string_view path) {
 }
 
 bool is_repeatable(std::string_view method, std::string_view path) {
-  constexpr std::array kComputed{std::string_view("/tokenize"), std::string_view("/detokenize"),
+  constexpr std::array kComputed{std::string_view("/v1/embeddings"), std::string_view("/tokenize"),
+                                 std::string_view("/detokenize"),
                                  std::string_view("/v1/messages/count_tokens")};
   if (method == "GET" || method == "HEAD" || method == "OPTIONS") return true;
   if (method != "POST") return false;

@@ -1,12 +1,14 @@
 #include "tools/gateway/forward.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "common/cli/print_error.hpp"
 #include "tools/gateway/decide/place.hpp"
 #include "tools/gateway/host_request.hpp"
 
@@ -88,6 +90,12 @@ std::size_t silent_hosts(const Shared& shared, bool is_kept) {
   }));
 }
 
+/// True if the request may go to another host after one ended the connection with this error.
+bool may_be_sent_again(const ClientExchange& client, const Error& error) {
+  const http::Head& head = client.head();
+  return error.code == Errc::ConnectionLost && is_repeatable(head.method, head.path());
+}
+
 /// No host said that it has what the request names. `silent` hosts said nothing.
 awaitable<void> answer_not_found(Shared& shared, ClientExchange& client, bool is_kept,
                                  std::size_t silent, std::optional<NotFound> last) {
@@ -162,11 +170,13 @@ awaitable<void> pass_answer(Shared& shared, ClientExchange& client, HostAnswer a
 
 awaitable<void> forward(Shared& shared, ClientExchange& client, Forwarded request) {
   std::vector<HostId> tried;
+  std::uint32_t deaths = 0;    // hosts that ended the connection without an answer
+  std::optional<Error> death;  // of the last of them
   while (true) {
     const PlaceQuery query{.model = request.model, .digest = request.placement, .without = tried};
     const auto host = place(shared.hosts.table(), query, shared.clock.now());
     if (!host) {
-      Error error = host.error();
+      Error error = death.value_or(host.error());
       // The list of a moment ago had a host with the model.
       if (error.code == Errc::UnknownWorker && !tried.empty()) error.code = Errc::NoModelLoaded;
       http::Answer answer = no_host_answer(client, error);
@@ -181,13 +191,20 @@ awaitable<void> forward(Shared& shared, ClientExchange& client, Forwarded reques
       co_return co_await pass_answer(shared, client, std::move(answer));
     }
     if (client.stream().is_ended()) co_return;
-    // Only a request that no host has seen goes to another one.
-    if (exchange.error().code != Errc::ConnectionRefused) {
-      co_await client.fail(exchange.error());
+    tried.push_back(*host);
+    if (exchange.error().code == Errc::ConnectionRefused) {
+      shared.hosts.table().unreachable(*host);
+      continue;
+    }
+    death = exchange.error();
+    const bool goes_on = may_be_sent_again(client, *death) && deaths < shared.options.moves;
+    if (!goes_on) {
+      co_await client.fail(*death);
       co_return;
     }
-    shared.hosts.table().unreachable(*host);
-    tried.push_back(*host);
+    ++deaths;
+    spdlog::info("request goes to another host x_request_id={} reason=\"{}\"",
+                 client.x_request_id(), printable(death->detail));
   }
 }
 

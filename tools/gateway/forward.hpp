@@ -1,8 +1,9 @@
 /// Answers requests that generate nothing, or whose text cannot continue elsewhere, with what hosts
 /// answer.
 ///
-/// A request is sent to a second host only if no host has seen it, or if the first one answered
-/// that it does not have what the request names.
+/// A request is sent to a second host only if no host has seen it, if it stores nothing and the
+/// first one died before its answer, or if that one answered that it does not have what the request
+/// names.
 ///
 /// Threads: one.
 #pragma once
@@ -26,7 +27,9 @@ struct Forwarded {
 };
 
 /// Passes the request to one host and its answer back, piece by piece. A host that cannot be
-/// connected to is replaced by another one.
+/// connected to is replaced by another one, and so is one that ends the connection before it
+/// answers a request that is_repeatable. At most Options::moves hosts may do that, because the
+/// request may be the reason.
 boost::asio::awaitable<void> forward(Shared& shared, ClientExchange& client, Forwarded request);
 
 /// A request about something that one host has: a file, a batch, or a request that runs.

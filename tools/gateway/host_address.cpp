@@ -5,6 +5,7 @@
 #include "common/cli/command_line.hpp"
 #include "common/utf8.hpp"
 #include "ipc/http/http_address.hpp"
+#include "ipc/http/http_framing.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -51,7 +52,8 @@ Result<HostAddress> HostAddress::parse(std::string_view text) {
 
 /// A name other than localhost may mean any machine.
 bool HostAddress::is_exposed() const {
-  if (is_encrypted || !unix_path.empty() || url.host == "localhost") return false;
+  if (is_encrypted || !unix_path.empty() || http::equals_ignoring_case(url.host, "localhost"))
+    return false;
   return !http::Address::parse(url.authority(), false);
 }
 

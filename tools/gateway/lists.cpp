@@ -48,7 +48,8 @@ struct ListQuery {
   http::PageQuery page;
   PageLimits limits;
   ListOrder order = ListOrder::NewestFirst;
-  std::string target;  ///< The path and the fields of the query that every host gets.
+  std::string target;  ///< The path and the fields of the query that every host gets; `limit` and
+                       ///< `after` follow.
 };
 
 /// The hosts that a list is made of, in the order of their addresses.
@@ -130,18 +131,29 @@ awaitable<Result<HostList>> fetch_list(Shared& shared, ClientExchange& client, H
   co_return HostList{};
 }
 
+/// What follows the '?' of the target.
+std::string_view query_of(const http::Head& head) {
+  const std::string_view target = head.target;
+  const std::size_t mark = target.find('?');
+  return mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
+}
+
+/// Page queries are wrong only in their limit.
+http::Answer wrong_page(const Error& error) {
+  return http::error_answer({error, "limit"});
+}
+
 Result<ListQuery> list_query(const http::Head& head) {
   const std::string_view path = head.path();
-  const std::size_t mark = head.target.find('?');
-  const std::string query = mark == std::string::npos ? "" : head.target.substr(mark + 1);
+  const std::string_view query = query_of(head);
   ListQuery list{.limits = path == "/v1/files" ? kFileLimits : kBatchLimits};
   list.page = TRY(http::page_query(query, list.limits.otherwise, list.limits.most));
   const std::string order = http::query_value(query, "order");
   if (order == "asc" && path == "/v1/files") list.order = ListOrder::OldestFirst;
-  list.target = fmt::format("{}?limit={}", path, std::min(list.limits.fetched, list.page.limit));
+  list.target = fmt::format("{}?", path);
   for (const char* field : {"order", "purpose"})
     if (const std::string value = http::query_value(query, field); !value.empty())
-      list.target += fmt::format("&{}={}", field, http::percent_encoded(value));
+      list.target += fmt::format("{}={}&", field, http::percent_encoded(value));
   return list;
 }
 
@@ -177,9 +189,12 @@ awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
                                        std::optional<WholeAnswer>& refused) {
   const bool is_own = after && after->host == host.second;
   std::string cursor = is_own ? after->id : "";
+  // Another host's list is read from its beginning, so in large pages.
+  const std::size_t limit =
+      after && !is_own ? query.limits.fetched : std::min(query.limits.fetched, query.page.limit);
   HostList found;
   for (int pages = 0; pages < kMostPages; ++pages) {
-    std::string target = query.target;
+    std::string target = fmt::format("{}limit={}", query.target, limit);
     if (!cursor.empty()) target += "&after=" + http::percent_encoded(cursor);
     auto page = co_await fetch_list(shared, client, host.first, std::move(target), refused);
     if (!page || refused) co_return page;
@@ -200,6 +215,7 @@ awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
 
 awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
   std::set<std::string> missing;
+  std::size_t missing_hosts = list_hosts(shared, false).missing;
   const HostTable& table = shared.hosts.table();
   for (const HostId host : shared.hosts.answering())
     for (const ServedModel& model : table.report(host)->models) missing.insert(model.id);
@@ -216,6 +232,7 @@ awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
     if (refused) co_return (void) co_await pass_whole(shared, client, *std::move(refused));
     if (!list) {
       error = list.error();
+      ++missing_hosts;
       continue;
     }
     for (Json& entry : list->entries) {
@@ -228,15 +245,16 @@ awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
   Json list = Json::object();
   list["object"] = "list";
   list["data"] = std::move(all);
-  co_await send_list(shared, client, std::move(list), 0);
+  co_await send_list(shared, client, std::move(list), missing_hosts);
 }
 
 awaitable<void> merge_requests(Shared& shared, ClientExchange& client) {
   const http::Head& head = client.head();
-  const std::size_t mark = std::min(head.target.find('?'), head.target.size() - 1);
-  const auto page = http::page_query(std::string_view(head.target).substr(mark + 1), kMostRequests,
-                                     kMostRequests);
-  if (!page) co_return (void) co_await client.fail(page.error());
+  const auto page = http::page_query(query_of(head), kMostRequests, kMostRequests);
+  if (!page) {
+    http::Answer answer = wrong_page(page.error());
+    co_return (void) co_await client.send(std::move(answer));
+  }
   ListHosts hosts = list_hosts(shared, false);
   std::vector<HostList> lists;
   for (const HostId host : hosts.asked) {
@@ -261,7 +279,7 @@ awaitable<void> merge_requests(Shared& shared, ClientExchange& client) {
 awaitable<void> merge_files(Shared& shared, ClientExchange& client) {
   const auto query = list_query(client.head());
   if (!query) {
-    http::Answer answer = http::error_answer({query.error(), "limit"});
+    http::Answer answer = wrong_page(query.error());
     co_return (void) co_await client.send(std::move(answer));
   }
   ListHosts hosts = list_hosts(shared, true);

@@ -213,7 +213,7 @@ def run_streams(router, streams, events):
 
 
 def cut_streams(router, hosts, streams, events):
-    """How many of these streams do not end whole when one of two hosts is killed, and how many it had."""
+    """How many of these streams do not end whole when one of two hosts is killed."""
     counters = [Counter(router.address, body_of(events, i)) for i in range(streams)]
     count(counters, lambda: all(one.events >= EVENTS_BEFORE_DEATH for one in counters))
     hosts.kill(0)

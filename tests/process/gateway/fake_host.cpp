@@ -24,8 +24,11 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kMostBytes = 1ull << 30;
 
-bool stores(std::string_view path) {
-  return path == "/v1/files" || path == "/v1/batches";
+constexpr std::string_view kEmbeddings = "/v1/embeddings";
+
+/// Requests that it counts, and may drop.
+bool is_counted(std::string_view path) {
+  return path == "/v1/files" || path == "/v1/batches" || path == kEmbeddings;
 }
 
 constexpr auto kTick = std::chrono::milliseconds(2);
@@ -69,7 +72,7 @@ struct FakeHost::Server {
       http::RequestHead read =
           co_await http::read_request_head(*stream, buffer, parser, kMostBytes);
       if (!read.head) break;
-      if (read.head->method == "POST" && stores(read.head->path())) {
+      if (read.head->method == "POST" && is_counted(read.head->path())) {
         ++host.posts_;
         if (host.drops_posts_) break;
       }
@@ -155,7 +158,7 @@ struct FakeHost::Server {
       if (path.ends_with("/" + host.name_)) return json_answer({{"id", host.name_}});
       return http::plain_error(404, "not_found", "no such file");
     }
-    if (path == "/tokenize") return json_answer({{"host", host.name_}});
+    if (path == kEmbeddings || path == "/tokenize") return json_answer({{"host", host.name_}});
     return std::nullopt;
   }
 

@@ -48,7 +48,8 @@ class FakeHost {
   void die();
   /// Every token that it sends from now on is another one than other hosts send.
   void lie() { is_lying_ = true; }
-  /// From now on it closes the connection of a request that stores something, and answers nothing.
+  /// From now on it closes the connection of a request that stores something or asks for
+  /// embeddings, and answers nothing.
   void drop_posts() { drops_posts_ = true; }
   /// Answers uploads with this status before it reads them; 0: with the number of their bytes.
   void answer_uploads_with(int status) { upload_status_ = status; }
@@ -63,7 +64,7 @@ class FakeHost {
   std::size_t running() const { return running_; }
   /// Connections that it has accepted.
   std::size_t connections() const { return connections_; }
-  /// Requests to store something that it has seen.
+  /// Requests to store something, and for embeddings, that it has seen.
   std::size_t posts() const { return posts_; }
 
  private:

@@ -97,6 +97,26 @@ TEST_CASE("gateway: what stores something is sent once, also when a kept connect
   CHECK(hosts.a.posts() + hosts.b.posts() == 2);
 }
 
+TEST_CASE("gateway: embeddings go to another host when theirs dies before it answers") {
+  TwoHosts hosts;
+  const std::string request = post("/v1/embeddings", kFilesKey, {{"model", "m"}, {"input", "x"}});
+  const HttpReply first = hosts.gateway.send(request);
+  REQUIRE(first.status == 200);
+  FakeHost& one = first.json().at("host") == "a" ? hosts.a : hosts.b;
+  FakeHost& other = &one == &hosts.a ? hosts.b : hosts.a;
+  one.drop_posts();
+  const HttpReply second = hosts.gateway.send(request);
+  CHECK(second.status == 200);
+  CHECK(other.posts() == 1);
+  other.drop_posts();
+  const std::size_t of_one = one.posts(), of_other = other.posts();
+  const HttpReply lost = hosts.gateway.send(request);
+  CHECK(lost.status == 503);
+  CHECK_THAT(lost.body, Contains("ConnectionLost"));
+  CHECK(one.posts() > of_one);
+  CHECK(other.posts() > of_other);
+}
+
 TEST_CASE("gateway: lists of files are those of all hosts, page by page") {
   TwoHosts hosts;
   hosts.a.set_files({file_entry("a9", 9), file_entry("a5", 5), file_entry("a4", 4)});
@@ -106,6 +126,12 @@ TEST_CASE("gateway: lists of files are those of all hosts, page by page") {
   CHECK((rest == "a5 b5 a4 " || rest == "b5 a5 a4 "));  // the order of addresses
   CHECK(hosts.ids_at("/v1/files?after=a4").empty());
   CHECK(hosts.ids_at("/v1/files?after=none").empty());
+  std::vector<Json> many{file_entry("b-old", 1)};
+  for (int i = 0; i < 150; ++i)
+    many.insert(many.begin(), file_entry("b" + std::to_string(1'000 + i), 100 + i));
+  hosts.b.set_files(many);
+  CHECK(hosts.ids_at("/v1/files?limit=1&after=a4") == "b-old ");  // page 151 of one entry each
+  hosts.b.set_files({file_entry("b7", 7), file_entry("b5", 5)});
   CHECK(hosts.gateway.send(get("/v1/files/b5", kFilesKey)).json().at("created_at") == 5);
   const HttpReply bad = hosts.gateway.send(get("/v1/files?limit=0", kFilesKey));
   CHECK(bad.status == 400);
@@ -114,6 +140,8 @@ TEST_CASE("gateway: lists of files are those of all hosts, page by page") {
   hosts.b.set_requests(R"({"object":"list","data":[{"id":"r2"}]})");
   CHECK(hosts.ids_at("/v1/requests") == "r1 r2 r3 ");
   CHECK(hosts.ids_at("/v1/requests?after=r1&limit=1") == "r2 ");
+  CHECK_THAT(hosts.gateway.send(get("/v1/requests?limit=0", kFilesKey)).body,
+             Contains(R"("param":"limit")"));
   hosts.b.set_requests(R"({"data":[{"id":"r2","x":)" + std::string(50'000, '[') +
                        std::string(50'000, ']') + "}]}");
   const HttpReply partial = hosts.gateway.send(get("/v1/requests", kFilesKey));
@@ -123,6 +151,8 @@ TEST_CASE("gateway: lists of files are those of all hosts, page by page") {
   hosts.b.die();
   REQUIRE(eventually([&] { return hosts.gateway.logs(lost); }));
   CHECK(hosts.gateway.send(get("/v1/files/a5", kFilesKey)).status == 200);
+  CHECK_THAT(hosts.gateway.send(get("/v1/models", kFilesKey)).head,
+             Contains("Leasehold-Missing-Hosts: 1\r\n"));
   const HttpReply unknown = hosts.gateway.send(get("/v1/files/b5", kFilesKey));
   CHECK(unknown.status == 503);  // the host that does not answer may have it
   CHECK_THAT(unknown.body, Contains("1 of 2 hosts do not answer"));

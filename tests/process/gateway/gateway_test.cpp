@@ -297,6 +297,8 @@ TEST_CASE("gateway: a configuration with an error names the value and what to do
   const std::string exposed = "hosts = [\"http://gpu1:80\"]\nlisten = \"10.0.0.1:80\"\n";
   CHECK_THAT(errors_of(exposed), Contains("http://gpu1:80") && Contains("--plaintext-hosts"));
   CHECK_THAT(errors_of(exposed + "plaintext-hosts = true\n"), Contains("--tls-certificate"));
+  CHECK_THAT(errors_of("hosts = [\"http://LOCALHOST:80\"]\nlisten = \"10.0.0.1:80\"\n"),
+             !Contains("--plaintext-hosts"));
   CHECK_THAT(errors_of(hosts + "host = 1\n"), Contains("gateway.toml:2") && Contains("host"));
   CHECK_THAT(errors_of(hosts + "beat-ms = 1\n"), Contains("beat-ms"));
   CHECK_THAT(errors_of(hosts + "tls-key = \"k\"\n"), Contains("needs --tls-certificate"));

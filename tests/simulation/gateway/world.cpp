@@ -192,11 +192,7 @@ void World::do_action(const OpenHost& open) {
   ++coverage_.opened[open.cause];
   const bool has_left = open.moved_from && !table_->is_listed(*open.moved_from);
   coverage_.left_list += has_left && open.cause == MoveCause::Draining;
-  const auto is_there = [&](const auto& one) {
-    return one.second.host == open.host && one.second.stream && !one.second.is_cut;
-  };
-  if (open.cause == MoveCause::Draining && std::ranges::any_of(connections_, is_there))
-    ++coverage_.asked_again;
+  coverage_.asked_again += open.moved_from && open.cause == MoveCause::None;
   connections_.emplace(open.attempt, Connection{.host = open.host, .arrives = now_});
   at(between(1, 30),
      [this, attempt = open.attempt, emitted = open.emitted] { answer(attempt, emitted); });

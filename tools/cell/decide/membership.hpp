@@ -78,8 +78,7 @@ class Membership {
   /// Until when leases of cell tenants may run. Zero outside of a membership.
   TimePoint ceiling() const { return ceiling_; }
   bool may_run(TimePoint now) const { return is_member() && now < ceiling_; }
-  /// What the newest beat read in `wanted/H`. Errors: those of
-  /// read_wanted.
+  /// What the newest beat read in `wanted/H`. Errors: those of read_wanted.
   const Result<WantedHost>& wanted() const { return wanted_; }
   /// Nothing outside of a membership.
   std::optional<SavedMembership> saved() const;

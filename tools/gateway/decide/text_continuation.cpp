@@ -228,7 +228,7 @@ void TextContinuation::hand_over(const Step& step) {
   if (step.hosts.state(host, step.now) != HostState::Ready) return;  // it takes no new request
   ++refreshes_;
   step.actions.emplace_back(CloseHost{successor_->id});
-  open(successor_, host, MoveCause::Draining, step);
+  open(successor_, host, MoveCause::None, step);
   successor_->is_refresh = true;
 }
 

@@ -62,7 +62,7 @@ using TextEvent = std::variant<RequestArrived, HostAccepted, HostRefused, HostBy
 
 /// Why the exchange before ended, or has a successor.
 enum class MoveCause : std::uint8_t {
-  None,     ///< The first host.
+  None,     ///< The first host, or a successor that is asked again with more tokens.
   Lost,     ///< The connection ended or failed.
   Silent,   ///< Three beats were missing.
   Stalled,  ///< There were beats and no token for too long.

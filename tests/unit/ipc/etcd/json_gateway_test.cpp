@@ -143,7 +143,7 @@ TEST_CASE("etcd address: without encryption only this machine is accepted") {
     return parsed.error().detail;
   };
   for (const char* text : {"http://127.0.0.1:2379", "http://[::1]:2379", "http://localhost:2379",
-                           "unix:/run/etcd.sock"})
+                           "http://LOCALHOST:2379", "unix:/run/etcd.sock"})
     CHECK(MemberAddress::parse(text, Reach::ThisMachine));
   CHECK_THAT(detail("http://10.0.0.5:2379"), Contains("TLS proxy"));
   CHECK_THAT(detail("http://127.evil.example:2379"), Contains("TLS proxy"));

@@ -270,6 +270,7 @@ TEST_CASE("drain: a successor that is far behind is asked again with the tokens 
   drain.bytes(drain.next, group(0, 3, 8));
   CHECK(drain.only<CloseHost>().attempt == drain.next);
   CHECK(drain.only<OpenHost>().emitted == EmittedTokens{{5, 6, 7, 8, 9, 10}});
+  CHECK(drain.opened.cause == MoveCause::None);  // one move
   const AttemptId again = drain.opened.attempt;
   drain.accept(again);
   drain.bytes(drain.old, group(0, 6, 11));
