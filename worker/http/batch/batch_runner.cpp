@@ -84,8 +84,7 @@ void BatchRunner::sweep() {
   sweep_timer_ = shared_.timers.after(kSweepInterval, [this] { sweep(); });
   const auto shared = keep_alive_.lock();
   if (shared && shared_.deps.check_tenants)
-    boost::asio::co_spawn(*shared_.deps.io, remove_former_tenants(shared, store_),
-                          boost::asio::detached);
+    boost::asio::co_spawn(*shared_.deps.io, former_tenants_.sweep(shared), boost::asio::detached);
 }
 
 void BatchRunner::add(BatchRecord batch) {

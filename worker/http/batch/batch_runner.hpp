@@ -28,6 +28,7 @@
 #include "common/fair_shares.hpp"
 #include "worker/batch/batch_record.hpp"
 #include "worker/batch/batch_store.hpp"
+#include "worker/http/batch/former_tenants.hpp"
 #include "worker/http/http_shared.hpp"
 
 namespace leasehold::http {
@@ -75,6 +76,7 @@ class BatchRunner : public std::enable_shared_from_this<BatchRunner> {
 
   Shared& shared_;
   batch::BatchStore& store_;
+  FormerTenants former_tenants_{store_};
   std::weak_ptr<Shared> keep_alive_;
   std::deque<batch::BatchRecord> queued_;
   std::map<ApiKeyId, ActivePtr> active_;

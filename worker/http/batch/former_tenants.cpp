@@ -27,17 +27,18 @@ wire::TenantCheck next_check(const std::vector<Owner>& owners, std::size_t from)
   return check;
 }
 
-void remove(BatchStore& store, const Owner& owner) {
-  const BatchStore::Removed removed = store.remove_owner(owner);
+}  // namespace
+
+void FormerTenants::remove(const Owner& owner) {
+  const BatchStore::Removed removed = store_.remove_owner(owner);
   if (removed.files + removed.batches == 0) return;
   spdlog::info("files of a removed tenant deleted tenant={} files={} batches={}",
                owner.tenant.value, removed.files, removed.batches);
 }
 
-}  // namespace
-
-awaitable<void> remove_former_tenants(std::shared_ptr<Shared> shared, BatchStore& store) {
-  const std::vector<Owner> owners = store.owners();
+awaitable<void> FormerTenants::sweep(std::shared_ptr<Shared> shared) {
+  const std::vector<Owner> owners = store_.owners();
+  std::set<Owner> named;
   for (std::size_t from = 0; from < owners.size(); from += wire::TenantCheck::kMaxTenants) {
     const wire::TenantCheck check = next_check(owners, from);
     AsyncValue<Result<wire::TenantCheck>> checked(*shared->deps.io);
@@ -45,8 +46,11 @@ awaitable<void> remove_former_tenants(std::shared_ptr<Shared> shared, BatchStore
     const auto gone = co_await checked.take();
     if (!gone || !*gone) co_return;
     for (const wire::TenantAdmission& each : (*gone)->tenants)
-      remove(store, {each.tenant, each.admitted_unix_ms});
+      named.insert({each.tenant, each.admitted_unix_ms});
   }
+  const std::set<Owner> before = std::exchange(gone_, {});
+  for (const Owner& owner : named)
+    before.contains(owner) ? remove(owner) : static_cast<void>(gone_.insert(owner));
 }
 
 }  // namespace leasehold::http

@@ -2,6 +2,9 @@
 #include "worker/http/batch/batch_runner.hpp"
 
 #include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <catch2/catch.hpp>
 #include <map>
 
@@ -69,7 +72,7 @@ TEST_CASE("batch runner: the keys of one tenant leave half of the places to othe
   CHECK(runs.acquired()["ann"] == BatchRunner::kMaxActive / 2);
 }
 
-TEST_CASE("batch runner: files of tenants that the broker has removed are deleted") {
+TEST_CASE("batch runner: files of tenants that the broker names as removed twice are deleted") {
   Runs runs;
   const Owner kept{{"ann"}, 2};
   for (const Owner& owner : {Owner{{"ann"}, 1}, kept, Owner{{"bob"}, 1}})
@@ -81,14 +84,33 @@ TEST_CASE("batch runner: files of tenants that the broker has removed are delete
     asked = check;
     done = std::move(answer);
   };
-  runs.runner->start(runs.shared);
-  runs.world.run_until([&] { return asked.tenants.size() == 3; });
-  SECTION("those that it names") {
+  FormerTenants former(*runs.store);
+  const auto sweep = [&] {
+    asked = {};
+    boost::asio::co_spawn(*runs.shared->deps.io, former.sweep(runs.shared), boost::asio::detached);
+    runs.world.run_until([&] { return asked.tenants.size() == 3; });
+  };
+  const auto name_gone = [&] {
+    sweep();
     std::erase_if(asked.tenants, [](const auto& each) { return each.admitted_unix_ms == 2; });
     done(asked);
-    runs.world.run_until([&] { return runs.store->owners() == std::vector{kept}; });
+    runs.world.settle();
+  };
+  name_gone();
+  CHECK(runs.store->owners().size() == 3);
+  SECTION("those that it names twice") {
+    name_gone();
+    CHECK(runs.store->owners() == std::vector{kept});
+  }
+  SECTION("none that the next answer does not name") {
+    sweep();
+    done(wire::TenantCheck());
+    runs.world.settle();
+    name_gone();
+    CHECK(runs.store->owners().size() == 3);
   }
   SECTION("none if it does not answer") {
+    sweep();
     done(fail(Errc::BrokerLost, "gone"));
     runs.world.settle();
     CHECK(runs.store->owners().size() == 3);
