@@ -74,7 +74,7 @@ void TextRelay::pass(const TextEvent& event) {
 
 void TextRelay::perform(OpenHost action) {
   const HostTable& table = shared_->hosts.table();
-  if (action.moved_from) {
+  if (action.moved_from && !action.is_refresh) {
     ++shared_->metrics.moves[static_cast<std::size_t>(action.cause)];
     spdlog::info("text moves request={} from={} to={} cause={} x_request_id={}", request_id_,
                  table.address(*action.moved_from), table.address(action.host), name(action.cause),

@@ -230,6 +230,7 @@ void TextContinuation::hand_over(const Step& step) {
   step.actions.emplace_back(CloseHost{successor_->id});
   open(successor_, host, MoveCause::Draining, step);
   successor_->is_refresh = true;
+  std::get<OpenHost>(step.actions.back()).is_refresh = true;
 }
 
 }  // namespace leasehold::gateway

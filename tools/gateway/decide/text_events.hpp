@@ -83,6 +83,7 @@ struct OpenHost {
   EmittedTokens emitted;
   std::optional<HostId> moved_from;
   MoveCause cause = MoveCause::None;
+  bool is_refresh = false;  ///< Asks a successor again with more tokens; no move of its own.
 };
 
 /// Close the exchange, which cancels the request at the host.

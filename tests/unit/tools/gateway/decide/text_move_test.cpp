@@ -270,6 +270,7 @@ TEST_CASE("drain: a successor that is far behind is asked again with the tokens 
   drain.bytes(drain.next, group(0, 3, 8));
   CHECK(drain.only<CloseHost>().attempt == drain.next);
   CHECK(drain.only<OpenHost>().emitted == EmittedTokens{{5, 6, 7, 8, 9, 10}});
+  CHECK(drain.opened.is_refresh);  // the log and the metrics count one move
   const AttemptId again = drain.opened.attempt;
   drain.accept(again);
   drain.bytes(drain.old, group(0, 6, 11));
@@ -329,6 +330,7 @@ TEST_CASE("text: when its host leaves the list, another one runs before it is le
   REQUIRE(gateway.hosts.set_list(list).has_value());
   gateway.bytes(first, ": b\n\n");
   CHECK(gateway.only<OpenHost>().cause == MoveCause::Draining);
+  CHECK_FALSE(gateway.opened.is_refresh);
   CHECK(gateway.all<CloseHost>().empty());
   const AttemptId next = gateway.opened.attempt;
   gateway.accept(next);
