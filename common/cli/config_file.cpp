@@ -74,6 +74,10 @@ Result<CLI::Option*> find_option(CLI::App& app, const std::string& key) {
 }
 
 Result<void> check_type(const TomlEntry& entry, const CLI::Option& option) {
+  if (entry.is_array && entry.values.empty() && takes_many(option)) {
+    return fail(Errc::BadRequest,
+                fmt::format("{} is an empty array; give a value, or leave the key out", entry.key));
+  }
   const auto& [description, types] = row_of(kind_of(option));
   bool fits = !entry.values.empty() && (!entry.is_array || takes_many(option));
   for (const TomlValue& value : entry.values)

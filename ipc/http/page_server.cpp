@@ -84,7 +84,7 @@ Answer PageServer::State::answer(const Head& head) const {
   if (!hosts.allows(head.only("Host")))
     return plain_error(421, "host",
                        "this server has another name; use its IP address, or name this host with "
-                       "--metrics-host (worker) or --http-host (monitor)");
+                       "--metrics-host (worker, gateway) or --http-host (monitor)");
   const auto page = std::ranges::find(pages, head.path(), &Page::path);
   if (page == pages.end()) return plain_error(404, "not_found", "no such path");
   if (head.method != "GET" && head.method != "HEAD") {

@@ -70,7 +70,7 @@ Result<void> Hosts::set_list(const std::vector<HostAddress>& addresses) {
   }
   for (const HostId host : changes.removed) {
     spdlog::info(
-        "host removed host={} running_requests={}; texts continue on other hosts, or end there if "
+        "host removed host={} running_requests={}; texts continue on other hosts, or stay there if "
         "no other host computes alike",
         table_.address(host), table_.started_on(host));
   }

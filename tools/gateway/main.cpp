@@ -34,8 +34,10 @@ void reload(gateway::Gateway& gateway, gateway::Options& running, const ReadOpti
         "configuration not reloaded; the hosts stay as they are; correct it and reload again");
   }
   if (const auto reloaded = gateway.reload(wanted->hosts); !reloaded) {
-    return spdlog::error("configuration not reloaded code={} reason=\"{}\"",
-                         name(reloaded.error().code), reloaded.error().detail);
+    return spdlog::error(
+        "configuration not reloaded; the hosts stay as they are; correct it and reload again "
+        "code={} reason=\"{}\"",
+        name(reloaded.error().code), reloaded.error().detail);
   }
   const ConfigReload changes =
       reload_config(running.config, wanted->config, {"log-level", "hosts", "plaintext-hosts"});

@@ -84,6 +84,9 @@ awaitable<void> EmbeddingsDriver::run() {
 }
 
 void EmbeddingsDriver::start_more() {
+  // A draining worker takes no further input, so an answer that needs one would wait in vain.
+  if (shared_.draining && started_ < request_.inputs.size())
+    return fail_with(shared_.deps.stopping, {});
   for (; started_ < request_.inputs.size() && started_ - ended_ < kMaxRunningInputs; ++started_) {
     client::SessionConfig config =
         session_config(shared_, caller_, stream_.labels(), submission_of(request_, started_));
@@ -113,6 +116,9 @@ void EmbeddingsDriver::take_waiting() {
 
 void EmbeddingsDriver::take(const Generations::Event& event) {
   if (const auto held_back = progress_.note(event)) return fail_with(*held_back, {});
+  const auto* retrying = std::get_if<client::Retrying>(&event.event);
+  const bool is_refused = retrying != nullptr && retrying->error.code == Errc::Draining;
+  if (is_refused && shared_.draining) return fail_with(shared_.deps.stopping, {});
   const auto* ended = std::get_if<client::Ended>(&event.event);
   if (ended == nullptr) return;
   ++ended_;

@@ -18,6 +18,19 @@ Result<jinja::Value> template_value(const std::string& json, const char* field) 
   return value_from_json(TRY(control::parse_request_json(json, field)));
 }
 
+/// Gives a tool without a description an empty one, if the template needs it.
+Result<jinja::Value> tools_value(const std::string& json, const ChatTemplate& chat) {
+  auto tools = TRY(control::parse_request_json(json, "tools"));
+  if (!chat.needs_tool_descriptions() || !tools.is_array()) return value_from_json(tools);
+  for (auto& tool : tools) {
+    const bool has_function = tool.is_object() && tool.contains("function");
+    if (!has_function || !tool["function"].is_object()) continue;
+    auto& description = tool["function"]["description"];
+    if (description.is_null()) description = "";
+  }
+  return value_from_json(tools);
+}
+
 constexpr std::string_view kCalls = "tool_calls";
 
 /// Converts the arguments of a call to the form that the template prints. An empty text and null
@@ -210,7 +223,7 @@ Result<MarkedText> PromptEncoder::render_messages(const wire::RequestSubmit& req
                                  std::min(max_prompt_bytes(), jinja::Limits{}.output_bytes)};
   auto messages = TRY(template_messages(*request.messages, **chat));
   jinja::Value tools(jinja::None{});
-  if (!request.tools.empty()) tools = TRY(template_value(request.tools, "tools"));
+  if (!request.tools.empty()) tools = TRY(tools_value(request.tools, **chat));
   if (needs_tools_as_text(**chat, messages, tools)) {
     messages = TRY(tools_as_text(**chat, std::move(messages), tools, limits));
     tools = jinja::Value(jinja::None{});

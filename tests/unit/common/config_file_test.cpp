@@ -108,7 +108,7 @@ TEST_CASE("config file: a value of the wrong type is an error that names the rig
       {"capacity = true", "1: capacity must be a size, such as \"256MiB\", not of type boolean"},
       {"allow = 1", "1: allow must be true or false, not of type integer"},
       {"user = ['a']", "1: user must be an integer, or an array, not of type array of strings"},
-      {"user = []", "1: user must be an integer, or an array, not of type empty array"},
+      {"user = []", "1: user is an empty array; give a value, or leave the key out"},
       {"[name]\nof = 1", "1: name must be a string, in quotes, not of type table"},
       {"name = 2026-11-24", "1: name must be a string, in quotes, not of type date or time"},
       {"name = ''", "1: the value of name is empty; give one, or leave the key out"},

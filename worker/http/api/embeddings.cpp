@@ -117,7 +117,7 @@ class EmbeddingsReader {
     if (input.is_text()) {
       ApiPrompt text{.text = input.text()};
       if (text.text->empty())
-        return input.refuse(fmt::format("{} is empty; send a text or leave it out", input.path()));
+        return input.refuse(fmt::format("{} is empty; send a text", input.path()));
       return text;
     }
     if (!input.is_array() || input.json().empty())

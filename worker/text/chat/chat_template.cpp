@@ -50,9 +50,11 @@ Result<SpecialTexts> read_special_texts(const GgufFile& file) {
 /// The name of a tool, and of other parts of a test conversation.
 constexpr const char* kProbe = "leasehold_probe";
 
-Value probing_tools() {
+Value probing_tools(bool are_described = true) {
   const Json parameters{{"type", "object"}, {"properties", {{"x", {{"type", "string"}}}}}};
-  const Json function{{"name", kProbe}, {"description", "d"}, {"parameters", parameters}};
+  Json function{{"name", kProbe}};
+  if (are_described) function["description"] = "d";
+  function["parameters"] = parameters;
   return value_from_json(Json::array({{{"type", "function"}, {"function", function}}})).value();
 }
 
@@ -105,6 +107,7 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, SpecialTexts s
                                 {.role = "user", .content = "q"}};
   chat.has_system_role_ = chat.prints_probe(system).value_or(false);
   chat.uses_tools_ = source.contains("tools") && chat.prints_tools();
+  chat.needs_tool_descriptions_ = chat.uses_tools_ && chat.fails_without_description();
   chat.has_developer_role_ = source.contains("developer");
   chat.probe_calls();
   return chat;
@@ -151,6 +154,11 @@ std::optional<bool> ChatTemplate::prints_probe(std::span<const ChatMessage> mess
 bool ChatTemplate::prints_tools() const {
   const ChatMessage user[] = {{.role = "user", .content = "q"}};
   return prints_probe(user, probing_tools()).value_or(!prints_probe(user));
+}
+
+bool ChatTemplate::fails_without_description() const {
+  const ChatMessage user[] = {{.role = "user", .content = "q"}};
+  return prints_probe(user, probing_tools()) && !prints_probe(user, probing_tools(false));
 }
 
 /// Renders a test conversation in each style. Chooses the first style that prints the call without

@@ -80,6 +80,8 @@ class ChatTemplate {
 
   /// True if the template prints the tools of a request.
   bool uses_tools() const { return uses_tools_; }
+  /// True if the template fails for a tool without a description, which clients may leave out.
+  bool needs_tool_descriptions() const { return needs_tool_descriptions_; }
   /// True if the template prints the calls in an assistant's message.
   bool prints_calls() const { return prints_calls_; }
   /// True if the template prints a system message before the first one of the user.
@@ -96,10 +98,12 @@ class ChatTemplate {
   std::optional<bool> prints_probe(std::span<const ChatMessage> messages,
                                    jinja::Value tools = jinja::Value(jinja::None{})) const;
   bool prints_tools() const;
+  bool fails_without_description() const;
 
   jinja::Template template_;
   SpecialTexts special_;
   bool uses_tools_ = false;
+  bool needs_tool_descriptions_ = false;
   bool prints_calls_ = false;
   bool has_system_role_ = false;
   bool has_developer_role_ = false;

@@ -196,6 +196,14 @@ TEST_CASE("prompt: the template sees tools, calls and what the client adds") {
   CHECK(*tokens == *Fixture("ab").encode(chat_of("q")));
 }
 
+TEST_CASE("prompt: a template that needs descriptions of tools gets empty ones") {
+  wire::RequestSubmit request = chat_of("q");
+  request.tools = R"([{"function":{"name":"b"}},{"function":{"name":"b","description":null}}])";
+  const Fixture fixture(
+      "{% for t in tools %}{{ 'a'+t.function.description+t.function.name }}{% endfor %}");
+  CHECK(fixture.encode(request).value() == *Fixture("abab").encode(chat_of("q")));
+}
+
 TEST_CASE("prompt: a template without tools gets them, the calls and the results as texts") {
   constexpr std::string_view kSource =
       "{% for m in messages %}{{ m.role + ':' + m.content + '/' }}{% endfor %}{{ tools is none }}";

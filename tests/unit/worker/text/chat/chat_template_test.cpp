@@ -96,6 +96,17 @@ TEST_CASE("chat: the output of a template says how it wants a call without conte
   CHECK(style_of("{{ m.content | trim }}") == Style(true, false));  // it prints no calls
 }
 
+TEST_CASE("chat: a template that fails without a tool's description is known by it") {
+  const auto needs = [](const std::string& tool) {
+    const auto chat = ChatTemplate::parse("{% for t in tools or [] %}" + tool + "{% endfor %}", {});
+    return chat->needs_tool_descriptions();
+  };
+  CHECK(needs("{{ t.function.name + t.function.description }}"));
+  CHECK_FALSE(needs("{{ t.function.name }}{{ t.function.description }}"));
+  CHECK_FALSE(needs("{{ t | tojson }}"));
+  CHECK_FALSE(needs("{{ t.function.description + '' }}"));  // it prints no names of tools
+}
+
 TEST_CASE("chat: JSON keeps the order of its keys and the kinds of its numbers") {
   const auto json = nlohmann::ordered_json::parse(
       R"({"b": [1, -2, 1.0, 18446744073709551615], "a": {"x": null, "y": true}})");
