@@ -14,10 +14,6 @@
 namespace leasehold {
 namespace {
 
-Result<jinja::Value> template_value(const std::string& json, const char* field) {
-  return value_from_json(TRY(control::parse_request_json(json, field)));
-}
-
 /// Gives a tool without a description an empty one, if the template needs it.
 Result<jinja::Value> tools_value(const std::string& json, const ChatTemplate& chat) {
   auto tools = TRY(control::parse_request_json(json, "tools"));

@@ -330,7 +330,6 @@ TEST_CASE("text: when its host leaves the list, another one runs before it is le
   REQUIRE(gateway.hosts.set_list(list).has_value());
   gateway.bytes(first, ": b\n\n");
   CHECK(gateway.only<OpenHost>().cause == MoveCause::Draining);
-  CHECK_FALSE(gateway.opened.is_refresh);
   CHECK(gateway.all<CloseHost>().empty());
   const AttemptId next = gateway.opened.attempt;
   gateway.accept(next);
