@@ -14,15 +14,15 @@ using Json = nlohmann::json;
 
 // Source: google.golang.org/grpc/codes.
 enum GrpcCode : int {
-  kInvalidArgument = 3,
-  kDeadlineExceeded = 4,
-  kPermissionDenied = 7,
-  kResourceExhausted = 8,
-  kFailedPrecondition = 9,
-  kOutOfRange = 11,
-  kUnimplemented = 12,
-  kUnavailable = 14,
-  kUnauthenticated = 16,
+  InvalidArgument = 3,
+  DeadlineExceeded = 4,
+  PermissionDenied = 7,
+  ResourceExhausted = 8,
+  FailedPrecondition = 9,
+  OutOfRange = 11,
+  Unimplemented = 12,
+  Unavailable = 14,
+  Unauthenticated = 16,
 };
 
 Error error_of(int code, const std::string& message) {
@@ -30,27 +30,27 @@ Error error_of(int code, const std::string& message) {
     return Error{errc, fmt::format("etcd: {}; {}", message, advice)};
   };
   switch (code) {
-    case kPermissionDenied:
-    case kUnauthenticated:
+    case PermissionDenied:
+    case Unauthenticated:
       return error(Errc::PermissionDenied,
                    "check the user, its password file and its role (`etcdctl user get`)");
-    case kInvalidArgument:
+    case InvalidArgument:
       if (message.contains("authentication failed"))
         return error(Errc::PermissionDenied, "correct the user or its password file");
       return error(Errc::BadRequest, "check that etcd and Leasehold fit together");
-    case kOutOfRange:
+    case OutOfRange:
       return error(Errc::BadRequest, "read the key again");
-    case kFailedPrecondition:
+    case FailedPrecondition:
       return error(Errc::BadRequest, "enable authentication in etcd, or configure no user");
-    case kUnimplemented:
+    case Unimplemented:
       return error(Errc::UnknownMethod, "use etcd 3.4 or newer");
-    case kResourceExhausted:
+    case ResourceExhausted:
       if (message.contains("space exceeded"))
         return error(Errc::DiskFull,
                      "compact and defragment etcd, then disarm its alarm (`etcdctl alarm disarm`)");
       return error(Errc::TimedOut, "etcd is overloaded; it is tried again");
-    case kUnavailable:
-    case kDeadlineExceeded:
+    case Unavailable:
+    case DeadlineExceeded:
       return error(Errc::TimedOut, "check etcd's members (`etcdctl endpoint status --cluster`)");
     default:
       return error(Errc::SystemError, "check etcd's log");

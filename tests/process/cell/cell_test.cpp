@@ -51,10 +51,7 @@ class EtcdProcess {
     io_.run();
     return *std::move(result);
   }
-  void put(const std::string& key, const std::string& value) {
-    Transaction write{.conditions = {}, .success = {Put{key, value}}, .failure = {}};
-    REQUIRE(wait(client_.commit(std::move(write))));
-  }
+  void put(const std::string& key, const std::string& value) { execute(Put{key, value}); }
   /// Executes an operation with a client of its own, while `client` waits.
   void change_beside(const Operation& operation) {
     boost::asio::io_context io;
@@ -68,9 +65,11 @@ class EtcdProcess {
     io.run();
     REQUIRE(has_succeeded);
   }
-  void erase(const std::string& key) {
-    Transaction write{.conditions = {}, .success = {Delete{KeyRange::one(key)}}, .failure = {}};
-    REQUIRE(wait(client_.commit(std::move(write))));
+  void erase(const std::string& key) { execute(Delete{KeyRange::one(key)}); }
+  void execute(const Operation& operation) {
+    const auto done =
+        wait(client_.commit({.conditions = {}, .success = {operation}, .failure = {}}));
+    REQUIRE(done);
   }
   std::optional<KeyValue> get(const std::string& key) {
     const auto found = wait(client_.range(KeyRange::one(key)));
