@@ -105,7 +105,7 @@ template <TensorType kType>
   load_strip<kFormat.low_bits, kFormat.high_bits>(half_block + kFormat.low_at(),
                                                   half_block + kFormat.high_at(), strip, codes);
 #pragma GCC unroll 4
-  for (int quad = 0; quad < 4; ++quad) codes[quad] = through_table<kType>(codes[quad]);
+  for (__m256i& quad : codes) quad = through_table<kType>(quad);
 }
 
 /// The elements of a table with wide codes as signed bytes, and their magnitudes.
