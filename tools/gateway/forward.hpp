@@ -1,9 +1,9 @@
 /// Answers requests that generate nothing, or whose text cannot continue elsewhere, with what hosts
 /// answer.
 ///
-/// A request is sent to a second host only if no host has seen it, or if the first one answered that
-/// it does not have what the request names. A request that stores nothing is also sent again when
-/// its host died before the answer.
+/// A request is sent to a second host only if no host has seen it, or if the first one answered
+/// that it does not have what the request names. A request that stores nothing is also sent again
+/// when its host died before the answer.
 ///
 /// Threads: one.
 #pragma once
