@@ -9,7 +9,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/read_size.hpp>
 #include <boost/beast/http/error.hpp>
 #include <utility>
 #include <vector>
@@ -37,16 +36,6 @@ void keep_alive(int fd) {
   (void)::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kKeepAliveProbes, sizeof(int));
 }
 
-Errc code_of(const beast::error_code& error) {
-  if (error == beast::error::timeout) return Errc::TimedOut;
-  using enum beast::http::error;
-  if (error == body_limit || error == header_limit || error == buffer_overflow)
-    return Errc::MessageTooLarge;
-  if (error == end_of_stream || error == partial_message) return Errc::ConnectionLost;
-  const bool is_http = error.category() == make_error_code(bad_version).category();
-  return is_http ? Errc::MalformedMessage : Errc::ConnectionLost;
-}
-
 std::string text_of(const GatewayRequest& request, std::string_view host) {
   std::string text = fmt::format(
       "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n",
@@ -59,7 +48,7 @@ std::string text_of(const GatewayRequest& request, std::string_view host) {
 }  // namespace
 
 std::unexpected<Error> Connection::failed(const beast::error_code& error) const {
-  const Errc code = code_of(error);
+  const Errc code = http::code_of_read(error);
   const std::string_view advice = code == Errc::MalformedMessage || code == Errc::MessageTooLarge
                                       ? "check that the address is that of an etcd 3.4 or newer"
                                       : "check that this member runs and is reachable";
@@ -93,7 +82,7 @@ awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address
 }
 
 awaitable<Result<void>> Connection::send(GatewayRequest request) {
-  parser_.reset();
+  reader_.reset();
   rest_.clear();
   const std::string text =
       text_of(request, member_.starts_with("unix:") ? "etcd" : member_.substr(7));
@@ -108,43 +97,34 @@ awaitable<Result<void>> Connection::send(GatewayRequest request) {
 
 /// Parses what is there, or reads more.
 awaitable<Result<void>> Connection::parse_more() {
-  beast::error_code error = beast::http::error::need_more;
-  if (buffer_.size() > 0) {
-    const std::size_t taken = parser_->put(buffer_.data(), error);
-    buffer_.consume(taken);
-    if (!error) co_return Result<void>();
-    if (error != beast::http::error::need_more) co_return failed(error);
-  }
-  const std::size_t room = beast::read_size(buffer_, http::kMaxHeadBytes);
-  if (room == 0) co_return failed(beast::http::error::buffer_overflow);
-  const auto [read_error, bytes] = co_await stream_.async_read_some(buffer_.prepare(room), kAwait);
-  buffer_.commit(bytes);
-  if (!read_error) co_return Result<void>();
-  if (read_error != asio::error::eof) co_return failed(read_error);
-  error = beast::http::error::end_of_stream;
-  if (parser_->got_some()) parser_->put_eof(error);
+  beast::error_code error = reader_.parse();
+  if (!error) co_return Result<void>();
+  if (error != beast::http::error::need_more) co_return failed(error);
+  const asio::mutable_buffer room = reader_.room();
+  if (room.size() == 0) co_return failed(beast::http::error::buffer_overflow);
+  const auto [read_error, bytes] = co_await stream_.async_read_some(room, kAwait);
+  error = reader_.received({read_error, bytes});
   if (error) co_return failed(error);
   co_return Result<void>();
 }
 
 awaitable<Result<int>> Connection::read_head() {
-  parser_.emplace();
-  parser_->header_limit(http::kMaxHeadBytes);
-  parser_->body_limit(boost::none);  // pieces are taken at once and counted by the caller
-  while (!parser_->is_header_done()) {
+  http::AnswerReader::Parser& parser = reader_.begin();
+  parser.body_limit(boost::none);  // pieces are taken at once and counted by the caller
+  while (!parser.is_header_done()) {
     const Result<void> parsed = co_await parse_more();
     if (!parsed) co_return std::unexpected(parsed.error());
   }
-  co_return static_cast<int>(parser_->get().result_int());
+  co_return static_cast<int>(parser.get().result_int());
 }
 
 /// The next bytes of the body; empty at its end.
 awaitable<Result<std::string>> Connection::read_piece() {
-  while (parser_->get().body().empty() && !parser_->is_done()) {
+  while (reader_.lacks_piece()) {
     const Result<void> parsed = co_await parse_more();
     if (!parsed) co_return std::unexpected(parsed.error());
   }
-  co_return std::exchange(parser_->get().body(), {});
+  co_return reader_.take_piece();
 }
 
 awaitable<Result<std::string>> Connection::read_body(std::size_t max_bytes) {
@@ -177,7 +157,7 @@ awaitable<Result<std::string>> Connection::read_line(std::size_t max_bytes) {
 }
 
 bool Connection::is_reusable() {
-  if (!parser_ || !parser_->is_done() || !parser_->keep_alive() || buffer_.size() > 0) return false;
+  if (!reader_.is_reusable()) return false;
   char byte = 0;
   const ssize_t seen = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

@@ -5,8 +5,6 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -15,6 +13,7 @@
 
 #include "common/result.hpp"
 #include "ipc/etcd/member_address.hpp"
+#include "ipc/http/answer_reader.hpp"
 #include "ipc/http/http_message.hpp"
 #include "ipc/http/name_lookup.hpp"
 
@@ -60,16 +59,13 @@ class Connection {
   void close() { stream_.close(); }
 
  private:
-  using Parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
-
   boost::asio::awaitable<Result<void>> parse_more();
   boost::asio::awaitable<Result<std::string>> read_piece();
   std::unexpected<Error> failed(const boost::beast::error_code& error) const;
 
   http::Stream stream_;
   std::string member_;
-  http::ReadBuffer buffer_;
-  std::optional<Parser> parser_;
+  http::AnswerReader reader_;
   std::string rest_;  // of a stream, behind the last line
 };
 

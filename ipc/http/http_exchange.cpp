@@ -16,6 +16,7 @@
 
 #include "common/cli/version.hpp"
 #include "common/machine/close_on_exec.hpp"
+#include "ipc/http/answer_reader.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -26,18 +27,6 @@ namespace beast = boost::beast;
 constexpr std::uint32_t kMaxHeaderBytes = 8 << 10;
 constexpr std::size_t kReadBytes = 16 << 10;
 constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
-
-Errc code_of(const beast::error_code& error) {
-  if (error == beast::error::timeout) return Errc::TimedOut;
-  if (error == beast::http::error::body_limit || error == beast::http::error::header_limit ||
-      error == beast::http::error::buffer_overflow)
-    return Errc::MessageTooLarge;
-  const bool is_disconnect =
-      error == beast::http::error::end_of_stream || error == beast::http::error::partial_message;
-  const bool is_http =
-      error.category() == make_error_code(beast::http::error::bad_version).category();
-  return is_http && !is_disconnect ? Errc::MalformedMessage : Errc::ConnectionLost;
-}
 
 Errc code_of(beast::http::status status) {
   const bool is_unknown = status == beast::http::status::not_found ||
@@ -51,7 +40,7 @@ std::unexpected<Error> failed(const Url& url, Errc code, std::string_view why) {
 }
 
 std::unexpected<Error> failed(const Url& url, const beast::error_code& error) {
-  return failed(url, code_of(error), error.message());
+  return failed(url, code_of_read(error), error.message());
 }
 
 beast::http::request<beast::http::string_body> message_of(const Url& url, OutgoingRequest request) {

@@ -5,14 +5,13 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "common/result.hpp"
+#include "ipc/http/answer_reader.hpp"
 #include "ipc/http/http_message.hpp"
 
 namespace leasehold::gateway {
@@ -54,15 +53,12 @@ class HostConnection {
   void close() { stream_->close(); }
 
  private:
-  using Parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
-
   boost::asio::awaitable<Result<void>> parse_more();
   std::unexpected<Error> failed(const boost::beast::error_code& error) const;
 
   std::unique_ptr<http::ByteStream> stream_;
   std::string host_;
-  http::ReadBuffer buffer_;
-  std::optional<Parser> parser_;
+  http::AnswerReader reader_;
   bool has_answered_ = false;
 };
 
