@@ -1,4 +1,4 @@
-/// Packs blocks of types whose 4-bit codes stand for values of a table. Pure, with correctly
+/// Packs blocks of types whose 4-bit codes are indices of a table of values. Pure, with correctly
 /// rounded float operations only.
 ///
 /// Source: kernels/quant/code_values.hpp, kernels/quant/super_blocks.hpp.

@@ -14,7 +14,7 @@ Result<Pooling> pooling_of(const wire::Embedding& asked, const EmbeddingModel& m
   const std::string& name = asked.pooling.empty() ? model.pooling : asked.pooling;
   if (name == "mean") return Pooling::Mean;
   if (name == "last" || name == "none") return Pooling::Last;
-  // With "cls" the first token would stand for the whole text, but it attends only to itself.
+  // "cls" takes the state of the first token, which in a causal model knows no other token.
   return fail(Errc::BadRequest,
               fmt::format("pooling: the model's file asks for '{}', which this build does not "
                           "compute; send last or mean",

@@ -20,7 +20,7 @@ struct RmsNormParams {
   std::uint32_t width;
   float epsilon;
   float scale;
-  std::uint32_t accumulate;   ///< Not 0: adds to out; there are no second outputs then.
+  std::uint32_t accumulate;   ///< Not 0: adds to `out`, and writes no second outputs.
   std::uint32_t fits_shared;  ///< Not 0: the launch has shared memory for a row of whole quads,
                               ///< at most four per thread.
 };
