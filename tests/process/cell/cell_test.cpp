@@ -1,6 +1,8 @@
 // leasehold-cell and the client of etcd against a real etcd.
 #include <signal.h>
 
+#include <fmt/format.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
@@ -191,6 +193,9 @@ TEST_CASE("cell: an agent joins, is restarted, loses its state, its key and its 
   etcd.erase("/leasehold/c/hosts/h1");
   CHECK(third.logs("host fenced"));
   REQUIRE(eventually([&] { return etcd.get("/leasehold/c/hosts/h1").has_value(); }));
+  // The agent is a member when it has read the reply, which follows the key.
+  REQUIRE(
+      third.logs(fmt::format("host joined cell=c host=h1 incarnation={} ", incarnation().value)));
 
   etcd.child().signal(SIGSTOP).value();
   CHECK(third.logs("no beat arrives code=TimedOut"));
