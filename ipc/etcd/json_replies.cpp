@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ipc/control/transport/base64.hpp"
 #include "ipc/control/transport/excess.hpp"
-#include "ipc/etcd/base64.hpp"
 #include "ipc/etcd/json_gateway.hpp"
 
 namespace leasehold::etcd {
@@ -63,7 +63,7 @@ class Members {
     return wrong(name, "a text", std::string());
   }
   std::string bytes(const char* name) {
-    auto decoded = from_base64(text(name));
+    auto decoded = control::from_base64(text(name));
     return decoded ? *std::move(decoded) : wrong(name, "base64", std::string());
   }
   /// Null if it is missing.

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "ipc/etcd/base64.hpp"
+#include "ipc/control/transport/base64.hpp"
 #include "ipc/etcd/json_gateway.hpp"
 
 namespace leasehold::etcd {
@@ -14,21 +14,22 @@ Json number(Revision revision) {
 }
 
 Json json_of(const KeyRange& range) {
-  Json json{{"key", to_base64(range.first)}};
-  if (!range.end.empty()) json["range_end"] = to_base64(range.end);
+  Json json{{"key", control::to_base64(range.first)}};
+  if (!range.end.empty()) json["range_end"] = control::to_base64(range.end);
   return json;
 }
 
 Json json_of(const Compare& compare) {
   const bool is_created = compare.field == Compare::Field::Created;
-  return {{"key", to_base64(compare.key)},
+  return {{"key", control::to_base64(compare.key)},
           {"target", is_created ? "CREATE" : "MOD"},
           {"result", compare.is_equal ? "EQUAL" : "NOT_EQUAL"},
           {is_created ? "create_revision" : "mod_revision", number(compare.revision)}};
 }
 
 Json json_of(const Put& put) {
-  const Json request{{"key", to_base64(put.key)}, {"value", to_base64(put.value)}};
+  const Json request{{"key", control::to_base64(put.key)},
+                     {"value", control::to_base64(put.value)}};
   return {{"request_put", request}};
 }
 Json json_of(const Delete& erased) {

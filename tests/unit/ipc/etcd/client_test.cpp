@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ipc/etcd/base64.hpp"
+#include "ipc/control/transport/base64.hpp"
 #include "ipc/etcd/client.hpp"
 #include "tests/unit/ipc/etcd/modelled_member.hpp"
 
@@ -27,8 +27,8 @@ const std::string kPutReply =
 const Transaction kPut{.conditions = {}, .success = {Put{"a", "b"}}, .failure = {}};
 
 std::string entry_json(const std::string& key, int created, int modified) {
-  return nlohmann::json{{"key", to_base64(key)},
-                        {"value", to_base64("v")},
+  return nlohmann::json{{"key", control::to_base64(key)},
+                        {"value", control::to_base64("v")},
                         {"create_revision", std::to_string(created)},
                         {"mod_revision", std::to_string(modified)}}
       .dump();
@@ -160,7 +160,7 @@ TEST_CASE("etcd client: a range is read in pages of one revision") {
   CHECK(found->entries.size() == 2);
   const auto sent = nlohmann::json::parse(member.requests().at(1).body);
   CHECK(sent.at("revision") == "7");
-  CHECK(from_base64(sent.at("key").get<std::string>()) == std::string("p/a") + '\0');
+  CHECK(control::from_base64(sent.at("key").get<std::string>()) == std::string("p/a") + '\0');
 }
 
 TEST_CASE("etcd client: a token is fetched once, and again when etcd refuses it") {

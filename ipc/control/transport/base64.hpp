@@ -5,11 +5,11 @@
 #include <string>
 #include <string_view>
 
-namespace leasehold::etcd {
+namespace leasehold::control {
 
 std::string to_base64(std::string_view bytes);
 
 /// Nothing for a text that is not base64 with padding.
 std::optional<std::string> from_base64(std::string_view text);
 
-}  // namespace leasehold::etcd
+}  // namespace leasehold::control

@@ -1,10 +1,8 @@
-#include "ipc/etcd/base64.hpp"
+#include "ipc/control/transport/base64.hpp"
 
 #include <sodium.h>
 
-#include "common/expects.hpp"
-
-namespace leasehold::etcd {
+namespace leasehold::control {
 namespace {
 
 constexpr int kVariant = sodium_base64_VARIANT_ORIGINAL;
@@ -30,4 +28,4 @@ std::optional<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace leasehold::etcd
+}  // namespace leasehold::control
