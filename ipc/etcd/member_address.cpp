@@ -3,18 +3,11 @@
 #include <fmt/format.h>
 #include <sys/un.h>
 
-#include "ipc/http/http_framing.hpp"
-
 namespace leasehold::etcd {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
 constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
-
-bool is_loopback(const std::string& host) {
-  return http::equals_ignoring_case(host, "localhost") || host == "::1" ||
-         (host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos);
-}
 
 }  // namespace
 
@@ -34,7 +27,7 @@ Result<MemberAddress> MemberAddress::parse(std::string_view text, Reach reach) {
     return fail(Errc::BadRequest,
                 fmt::format("'{}' has a path; use http://{}", text, address.url.authority()));
   }
-  if (reach == Reach::ThisMachine && !is_loopback(address.url.host)) {
+  if (reach == Reach::ThisMachine && !address.url.is_on_this_machine()) {
     return fail(Errc::BadRequest,
                 fmt::format("'{}' is on another machine, and the connection is not encrypted; run "
                             "a TLS proxy for it on this machine, or allow it with "

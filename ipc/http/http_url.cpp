@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/ip/address.hpp>
 #include <charconv>
 #include <optional>
 
 #include "common/utf8.hpp"
+#include "ipc/http/http_framing.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -73,6 +75,12 @@ Result<Url> Url::parse(std::string_view text) {
     return bad_url(text, "its path has a character that a path cannot have");
   while (path.ends_with('/')) path.remove_suffix(1);
   return Url{.host = std::string(*host), .port = std::string(port), .path = std::string(path)};
+}
+
+bool Url::is_on_this_machine() const {
+  boost::system::error_code error;
+  const auto address = boost::asio::ip::make_address(host, error);
+  return error ? equals_ignoring_case(host, "localhost") : address.is_loopback();
 }
 
 std::string Url::authority() const {

@@ -20,6 +20,8 @@ struct Url {
   std::string authority() const;
   /// "http://host:port/path".
   std::string text() const;
+  /// True for localhost and loopback addresses; any other name may mean another machine.
+  bool is_on_this_machine() const;
   bool operator==(const Url&) const = default;
 };
 

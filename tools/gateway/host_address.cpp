@@ -4,8 +4,6 @@
 
 #include "common/cli/command_line.hpp"
 #include "common/utf8.hpp"
-#include "ipc/http/http_address.hpp"
-#include "ipc/http/http_framing.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -50,11 +48,8 @@ Result<HostAddress> HostAddress::parse(std::string_view text) {
   return address;
 }
 
-/// A name other than localhost may mean any machine.
 bool HostAddress::is_exposed() const {
-  if (is_encrypted || !unix_path.empty() || http::equals_ignoring_case(url.host, "localhost"))
-    return false;
-  return !http::Address::parse(url.authority(), false);
+  return !is_encrypted && unix_path.empty() && !url.is_on_this_machine();
 }
 
 }  // namespace leasehold::gateway

@@ -16,6 +16,13 @@ TEST_CASE("http url: host, port and path are read") {
   CHECK(Url::parse("http://index.local:80/v1/pilot/")->text() == "http://index.local:80/v1/pilot");
 }
 
+TEST_CASE("http url: only localhost and loopback addresses are on this machine") {
+  for (const char* host : {"localhost", "LocalHost", "127.0.0.1", "127.9.8.7", "[::1]"})
+    CHECK(Url::parse(std::string("http://") + host + ":1")->is_on_this_machine());
+  for (const char* host : {"10.0.0.1", "localhost.example", "127.0.0.1.example", "127.1", "[::2]"})
+    CHECK_FALSE(Url::parse(std::string("http://") + host + ":1")->is_on_this_machine());
+}
+
 TEST_CASE("http url: text that is not such a URL is refused with what to write") {
   for (const std::string text : {"",
                                  "nonsense",
