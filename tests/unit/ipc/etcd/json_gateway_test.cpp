@@ -1,7 +1,6 @@
 // What is sent to etcd, and what its replies mean.
 #include <catch2/catch.hpp>
 
-#include "ipc/control/transport/base64.hpp"
 #include "ipc/etcd/json_gateway.hpp"
 #include "ipc/etcd/member_address.hpp"
 
@@ -21,16 +20,6 @@ Errc code_of_body(int status, const std::string& body) {
 }
 
 }  // namespace
-
-TEST_CASE("etcd text: every byte survives base64, and what is not base64 is found") {
-  std::string all;
-  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
-  for (const std::string& bytes : {std::string(), std::string("a"), std::string("ab"), all})
-    CHECK(control::from_base64(control::to_base64(bytes)) == bytes);
-  CHECK(control::to_base64("ab") == "YWI=");
-  for (const char* text : {"YWI", "YW=I", "Y", "Y W=", "YWI=YWI="})
-    CHECK(!control::from_base64(text));
-}
 
 TEST_CASE("etcd text: a transaction has conditions and both branches") {
   CHECK(transaction_body(kJoin) ==
