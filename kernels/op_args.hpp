@@ -15,27 +15,13 @@
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/launch_site.hpp"
 #include "ipc/segment/leased.hpp"
+#include "kernels/kv_layout.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold {
 
 /// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
 enum class RopeStyle : std::uint8_t { Interleaved, Halves };
-
-/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The values are part of the
-/// key of stored blocks; do not change them.
-enum class KvType : std::uint8_t { F32 = 0, F16 = 1, Q8_0 = 2 };  // NOLINT: GGUF's name
-/// Bytes of one element. Q8_0 also stores scales.
-constexpr std::uint32_t size_bytes(KvType type) {
-  if (type == KvType::Q8_0) return 1;
-  return type == KvType::F32 ? 4 : 2;
-}
-/// Elements of a head that share a scale of Q8_0.
-inline constexpr std::uint32_t kKvScaleBlock = 32;
-/// True if heads of this width can be stored as `type`.
-constexpr bool can_store(KvType type, std::uint32_t head_dim) {
-  return type != KvType::Q8_0 || head_dim % kKvScaleBlock == 0;
-}
 
 /// How the rows of a matrix lie in memory. The layout decides the arithmetic of its matmuls: rows
 /// as in the file are multiplied as floats, groups of rows (kernels/quant/row_group.hpp) as int8.
@@ -121,56 +107,11 @@ struct MatmulArgs {
   Leased<const float> bias = {};  ///< [n_out], added to the product first; empty means none.
 };
 
-/// The shape of the paged KV cache, the same for every block of a model.
-///
-/// A block holds `kBlockTokens` consecutive positions of one sequence for all layers:
-///   [n_layers][2: K, V][n_kv_heads] heads, each [kBlockTokens][head_dim] of `type`, and with Q8_0
-///   the scales [kBlockTokens][head_dim / kKvScaleBlock] as f16 behind them
-/// Precondition: can_store(type, head_dim).
-struct KvLayout {
-  static constexpr std::uint32_t kBlockTokens = 16;
-
-  std::uint32_t n_layers = 0;
-  std::uint32_t n_kv_heads = 0;
-  std::uint32_t head_dim = 0;
-  KvType type = KvType::F16;
-
-  /// Scales of one position of one head.
-  constexpr std::uint32_t n_scales() const {
-    return type == KvType::Q8_0 ? head_dim / kKvScaleBlock : 0;
-  }
-  constexpr std::uint32_t head_size_bytes() const {
-    return kBlockTokens * (head_dim * size_bytes(type) + n_scales() * kScaleBytes);
-  }
-  constexpr std::uint64_t plane_size_bytes() const {
-    return std::uint64_t{n_kv_heads} * head_size_bytes();
-  }
-  constexpr std::uint64_t block_size_bytes() const { return n_layers * 2 * plane_size_bytes(); }
-  /// The offset from the start of a block to the keys (plane 0) or values (1) of one head.
-  constexpr std::uint64_t head_offset_bytes(std::uint32_t layer, std::uint32_t plane,
-                                            std::uint32_t kv_head) const {
-    return (std::uint64_t{layer} * 2 + plane) * plane_size_bytes() +
-           std::uint64_t{kv_head} * head_size_bytes();
-  }
-  /// The offset from the start of a head to the [head_dim] elements of the position in `slot`,
-  /// which is 0 … kBlockTokens - 1.
-  constexpr std::uint32_t entry_offset_bytes(std::uint32_t slot) const {
-    return slot * head_dim * size_bytes(type);
-  }
-  /// The offset from the start of a head to the [n_scales()] scales of the position in `slot`.
-  constexpr std::uint32_t scales_offset_bytes(std::uint32_t slot) const {
-    return entry_offset_bytes(kBlockTokens) + slot * n_scales() * kScaleBytes;
-  }
-
- private:
-  static constexpr std::uint32_t kScaleBytes = 2;
-};
-
 /// Causal attention of every row over positions 0 … its own, or over the last `window` of them;
 /// blocks supply keys and values, and no block before the window is opened. Query head h reads kv
 /// head h / (n_heads / n_kv_heads).
 struct AttentionArgs {
-  KvLayout layout;
+  KvLayer layout;
   const float* q;  ///< [n_rows, n_heads, head_dim]
   float* out;      ///< [n_rows, n_heads, head_dim]
   std::uint32_t n_heads;
@@ -189,7 +130,7 @@ struct AttentionArgs {
 /// al. 2021); multiply queries by their row's scale; write keys and values into the sequence's
 /// block at the row's position. Queries change in place, and so may keys.
 struct HeadsArgs {
-  KvLayout layout;
+  KvLayer layout;
   float* q;  ///< [n_rows, n_heads, head_dim]
   float* k;  ///< [n_rows, n_kv_heads, head_dim]
   float* v;  ///< [n_rows, n_kv_heads, head_dim]

@@ -91,7 +91,7 @@ CpuAttention::Wave CpuAttention::next_wave(const LaunchContext& context, const A
 /// same keys and values, so memory supplies these once and the cache afterwards.
 void CpuAttention::add_tiles(const Wave& wave, std::uint32_t first, std::uint32_t end,
                              std::uint32_t partition) {
-  const KvLayout& layout = wave.args.layout;
+  const KvLayer& layout = wave.args.layout;
   const std::uint32_t queries = (end - first) * wave.heads_per_kv_head();
   const std::uint32_t most_positions =
       std::min(kPartitionPositions,
@@ -160,7 +160,7 @@ float* CpuAttention::tile_scratch(std::uint32_t thread) {
 }
 
 LaunchStatus CpuAttention::score(const Wave& wave) {
-  const KvLayout& layout = wave.args.layout;
+  const KvLayer& layout = wave.args.layout;
   plan_tiles(wave);
   const auto score_tile = [&](const LaunchPermit& permit, std::uint32_t thread,
                               std::uint32_t index) {
@@ -181,8 +181,8 @@ LaunchStatus CpuAttention::score(const Wave& wave) {
          b * KvLayout::kBlockTokens < most; ++b) {
       const std::byte* block =
           permit.open(wave.args.block_tables[sequence][plan.partition * kPartitionBlocks + b]);
-      tile.keys[b] = block + layout.head_offset_bytes(wave.context.layer, 0, plan.kv_head);
-      tile.values[b] = block + layout.head_offset_bytes(wave.context.layer, 1, plan.kv_head);
+      tile.keys[b] = block + layout.head_offset_bytes(0, plan.kv_head);
+      tile.values[b] = block + layout.head_offset_bytes(1, plan.kv_head);
     }
     cpu_.kernels.attend(tile);
     if (wave.merges_in_units()) merge_complete(permit, wave, plan);

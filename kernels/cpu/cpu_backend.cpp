@@ -10,7 +10,7 @@ namespace leasehold {
 namespace {
 
 /// Stores one position of one head; the head's elements and scales begin at `head`.
-void store_entry(const RowKernels& kernels, const KvLayout& layout, const float* values,
+void store_entry(const RowKernels& kernels, const KvLayer& layout, const float* values,
                  std::byte* head, std::uint32_t slot) {
   std::byte* to = head + layout.entry_offset_bytes(slot);
   if (layout.type != KvType::Q8_0)
@@ -85,16 +85,14 @@ LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArg
 void CpuBackend::append(const LaunchPermit& permit, const LaunchContext& context,
                         const HeadsArgs& args, std::size_t r) const {
   const RowRef row = context.rows[r];
-  const KvLayout& layout = args.layout;
+  const KvLayer& layout = args.layout;
   std::byte* block =
       permit.open(args.block_tables[row.sequence][row.position / KvLayout::kBlockTokens]);
   const std::uint32_t slot = row.position % KvLayout::kBlockTokens;
   for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
     const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
-    store_entry(cpu_.kernels, layout, args.k + from,
-                block + layout.head_offset_bytes(context.layer, 0, h), slot);
-    store_entry(cpu_.kernels, layout, args.v + from,
-                block + layout.head_offset_bytes(context.layer, 1, h), slot);
+    store_entry(cpu_.kernels, layout, args.k + from, block + layout.head_offset_bytes(0, h), slot);
+    store_entry(cpu_.kernels, layout, args.v + from, block + layout.head_offset_bytes(1, h), slot);
   }
 }
 

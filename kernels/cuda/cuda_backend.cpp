@@ -112,7 +112,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
     return plan_rope_kv_append(
         {.gate = plan.gate,
-         .kv = device::KvAddressing::of(args.layout, plan.layer, cuda_->step().block_tables()),
+         .kv = device::KvAddressing::of(args.layout, cuda_->step().block_tables()),
          .q = args.q,
          .k = args.k,
          .v = args.v,

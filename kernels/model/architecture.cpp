@@ -150,22 +150,23 @@ constexpr Architecture kArchitectures[] = {
 
 }  // namespace
 
-std::uint32_t dimension(TensorDim dim, const ModelConfig& config) {
+std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t layer) {
+  const LayerConfig& shape = config.layers[layer];
   switch (dim) {
     case TensorDim::One:
       return 1;
     case TensorDim::Embedding:
       return config.n_embd;
     case TensorDim::Query:
-      return config.n_heads * config.head_dim;
+      return config.n_heads * shape.head_dim;
     case TensorDim::KeyValue:
-      return config.n_kv_heads * config.head_dim;
+      return shape.n_kv_heads * shape.head_dim;
     case TensorDim::Head:
-      return config.head_dim;
+      return shape.head_dim;
     case TensorDim::Heads:
       return config.n_heads;
     case TensorDim::FeedForward:
-      return config.n_ff;
+      return shape.n_ff;
     case TensorDim::Experts:
       return config.experts.n_experts;
     case TensorDim::ExpertFeedForward:

@@ -27,7 +27,8 @@ enum class TensorDim : std::uint8_t {
 };
 
 struct ModelConfig;
-std::uint32_t dimension(TensorDim dim, const ModelConfig& config);
+/// The dimension of a tensor of layer `layer`; tensors of no layer have the same in every one.
+std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t layer);
 
 /// The number of copies of a tensor in a layer, and whether it may be absent.
 enum class Presence : std::uint8_t {

@@ -292,6 +292,15 @@ Result<PoolingType> read_pooling_type(const ArchitectureKeys& keys) {
 
 }  // namespace
 
+std::vector<LayerConfig> uniform_layers(const ModelConfig& config) {
+  std::vector<LayerConfig> layers;
+  for (std::uint32_t i = 0; i < config.n_layers; ++i)
+    layers.push_back({.n_kv_heads = config.n_kv_heads,
+                      .head_dim = config.head_dim,
+                      .n_ff = config.experts.in_layer(i) ? 0 : config.n_ff});
+  return layers;
+}
+
 std::string_view name(PoolingType type) {
   switch (type) {
     case PoolingType::None:
@@ -334,6 +343,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.activation = architecture->activation;
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
+  config.layers = uniform_layers(config);
   config.pooling_type = TRY(read_pooling_type(keys));
   return config;
 }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
@@ -60,6 +61,15 @@ enum class PoolingType : std::uint8_t {
 /// "none", "mean", "cls", "last", "rank"
 std::string_view name(PoolingType type);
 
+/// The shape of one layer.
+struct LayerConfig {
+  std::uint32_t n_kv_heads;  ///< Divides n_heads.
+  std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
+  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts instead.
+
+  bool operator==(const LayerConfig&) const = default;
+};
+
 /// Every count except n_ff and n_skipped_layers is at least 1. Products of two counts fit in 32
 /// bits.
 struct ModelConfig {
@@ -71,9 +81,10 @@ struct ModelConfig {
   std::uint32_t n_skipped_layers;
   std::uint32_t n_embd;
   std::uint32_t n_heads;
-  std::uint32_t n_kv_heads;  ///< Divides n_heads.
-  std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
-  std::uint32_t n_ff;  ///< Width of the feed-forward of layers without experts; 0: there are none.
+  std::uint32_t n_kv_heads;         ///< The most of any layer.
+  std::uint32_t head_dim;           ///< The largest of any layer.
+  std::uint32_t n_ff;               ///< The largest of any layer.
+  std::vector<LayerConfig> layers;  ///< [n_layers]
   ExpertConfig experts;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
   /// At most the positions that the model was trained for and attends to.
@@ -93,6 +104,10 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig&) const = default;
 };
+
+/// Layers that all have the largest shape of the model, except that those with experts have no
+/// n_ff.
+std::vector<LayerConfig> uniform_layers(const ModelConfig& config);
 
 /// The larger width of the feed-forwards that compute every row.
 inline std::uint32_t common_ff(const ModelConfig& config) {

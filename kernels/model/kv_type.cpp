@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/expects.hpp"
 
@@ -47,19 +48,21 @@ std::string announced_arithmetic(Arithmetic arithmetic, KvType type) {
 }
 
 KvLayout kv_layout(const ModelConfig& config, KvType type) {
-  expects(can_store(type, config.head_dim), "the heads can be stored as the type");
-  return {.n_layers = config.n_layers,
-          .n_kv_heads = config.n_kv_heads,
-          .head_dim = config.head_dim,
-          .type = type};
+  std::vector<KvLayer> layers;
+  for (const LayerConfig& layer : config.layers) {
+    expects(can_store(type, layer.head_dim), "the heads can be stored as the type");
+    layers.push_back({.n_kv_heads = layer.n_kv_heads, .head_dim = layer.head_dim, .type = type});
+  }
+  return KvLayout(std::move(layers));
 }
 
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {
-  if (!can_store(type, config.head_dim)) {
+  for (const LayerConfig& layer : config.layers) {
+    if (can_store(type, layer.head_dim)) continue;
     return fail(Errc::BadRequest,
                 fmt::format("--kv-type {} needs heads of a multiple of {} elements, and those of "
                             "{} have {}; use --kv-type f16",
-                            name(type), kKvScaleBlock, config.name, config.head_dim));
+                            name(type), kKvScaleBlock, config.name, layer.head_dim));
   }
   return kv_layout(config, type);
 }

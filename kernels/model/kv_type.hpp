@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "kernels/kv_layout.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/weights_layout.hpp"
-#include "kernels/op_args.hpp"
 
 namespace leasehold {
 
@@ -23,7 +23,8 @@ const std::vector<std::string>& kv_type_names();
 /// with a KV cache of f16, "int8+f32" or "int8+q8_0" with another type.
 std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
 
-/// The layout of a model's blocks. Precondition: can_store(type, config.head_dim).
+/// The layout of a model's blocks. Precondition: can_store(type, head_dim)
+/// of every layer.
 KvLayout kv_layout(const ModelConfig& config, KvType type);
 /// Like `kv_layout`, for a type that the user chose.
 /// Errors: BadRequest if the model's heads cannot be stored as `type`.

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/op_args.hpp"
+#include "kernels/kv_layout.hpp"
 
 namespace leasehold {
 

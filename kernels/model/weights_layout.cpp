@@ -25,6 +25,7 @@ constexpr TensorSpec kOutput = {"output.weight", TensorDim::Embedding, TensorDim
 struct RequiredTensor {
   std::string name;
   TensorSpec rule;
+  std::uint32_t layer = 0;         ///< 0 for tensors of no layer.
   std::string fused_name = {};     ///< The tensor that may have its rows instead; empty: none.
   std::uint32_t first_row = 0;     ///< In each matrix of the fused tensor.
   std::uint32_t n_fused_rows = 0;  ///< Rows of such a matrix.
@@ -34,14 +35,16 @@ struct RequiredTensor {
 void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t layer,
                std::span<const TensorSpec> rules, std::vector<RequiredTensor>& needs) {
   for (const TensorSpec& rule : rules) {
-    RequiredTensor need{.name = fmt::format("blk.{}.{}", layer, rule.name), .rule = rule};
-    if (dimension(rule.rows, config) == 0 || dimension(rule.columns, config) == 0) continue;
+    RequiredTensor need{
+        .name = fmt::format("blk.{}.{}", layer, rule.name), .rule = rule, .layer = layer};
+    if (dimension(rule.rows, config, layer) == 0 || dimension(rule.columns, config, layer) == 0)
+      continue;
     if (rule.presence == Presence::Optional && file.find(need.name) == nullptr) continue;
     if (!rule.fused.empty()) need.fused_name = fmt::format("blk.{}.{}", layer, rule.fused);
     for (const TensorSpec& other : rules) {
       if (rule.fused.empty() || other.fused != rule.fused) continue;
       if (other.name == rule.name) need.first_row = need.n_fused_rows;
-      need.n_fused_rows += dimension(other.rows, config);
+      need.n_fused_rows += dimension(other.rows, config, layer);
       // A file with one of the parts has all of them; otherwise rows would be left unused.
       if (other.name != rule.fused && file.find(fmt::format("blk.{}.{}", layer, other.name)))
         need.fused_name.clear();
@@ -149,10 +152,10 @@ Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& nee
 
 Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                                 const RequiredTensor& need, Arithmetic arithmetic) {
-  const std::uint32_t columns = dimension(need.rule.columns, config);
+  const std::uint32_t columns = dimension(need.rule.columns, config, need.layer);
   const std::uint32_t matrices =
       need.rule.presence == Presence::PerExpert ? config.experts.n_experts : 1;
-  const std::uint32_t rows_per_matrix = dimension(need.rule.rows, config);
+  const std::uint32_t rows_per_matrix = dimension(need.rule.rows, config, need.layer);
   const std::uint32_t rows = rows_per_matrix * matrices;
   WeightSource source = TRY(find_source(file, need, matrices, rows_per_matrix, columns));
   if (need.rule.rows == TensorDim::One && source.type != TensorType::F32)

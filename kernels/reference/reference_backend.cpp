@@ -22,7 +22,7 @@ constexpr std::uint32_t kBlockTokens = KvLayout::kBlockTokens;
 constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / kBlockTokens;
 
 /// Stores one position of one head; the head's elements and scales begin at `head`.
-void store_entry(const KvLayout& layout, const float* values, std::byte* head, std::uint32_t slot) {
+void store_entry(const KvLayer& layout, const float* values, std::byte* head, std::uint32_t slot) {
   std::byte* to = head + layout.entry_offset_bytes(slot);
   if (layout.type == KvType::Q8_0)
     return round_kv(values, layout.head_dim, reinterpret_cast<std::int8_t*>(to),
@@ -47,7 +47,7 @@ void norm_vector(const RmsNormArgs& args, const float* x, const float* weight, f
   }
 }
 
-void load_entry(const KvLayout& layout, const std::byte* head, std::uint32_t slot, float* out) {
+void load_entry(const KvLayer& layout, const std::byte* head, std::uint32_t slot, float* out) {
   const std::byte* from = head + layout.entry_offset_bytes(slot);
   if (layout.type == KvType::F32)
     return dequantize_row(TensorType::F32, from, out, layout.head_dim);
@@ -172,7 +172,7 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
 }
 
 LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsArgs& args) {
-  const KvLayout& layout = args.layout;
+  const KvLayer& layout = args.layout;
   const auto append_row = [&](const LaunchPermit& permit, std::size_t r) {
     const RowRef row = context.rows[r];
     if (!permit.is_live(row.sequence)) return;
@@ -181,10 +181,8 @@ LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsA
     const std::uint32_t slot = row.position % kBlockTokens;
     for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
       const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
-      store_entry(layout, args.k + from, block + layout.head_offset_bytes(context.layer, 0, h),
-                  slot);
-      store_entry(layout, args.v + from, block + layout.head_offset_bytes(context.layer, 1, h),
-                  slot);
+      store_entry(layout, args.k + from, block + layout.head_offset_bytes(0, h), slot);
+      store_entry(layout, args.v + from, block + layout.head_offset_bytes(1, h), slot);
     }
   };
   return each_unit(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
@@ -202,7 +200,7 @@ struct ReferenceBackend::PartitionPart {
 /// Scores one partition of one row and head.
 void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args,
                                        const PartitionPart& part, float* partial) {
-  const KvLayout& layout = args.layout;
+  const KvLayer& layout = args.layout;
   const auto load = [&](std::uint32_t plane, std::uint32_t i) {
     load_entry(layout, part.blocks[i / kBlockTokens] + plane * layout.plane_size_bytes(),
                i % kBlockTokens, row_.data());
@@ -228,7 +226,7 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
 
 LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(limits_, context, args);
-  const KvLayout& layout = args.layout;
+  const KvLayer& layout = args.layout;
   LaunchStatus status{context.gates->all()};
   for (std::size_t unit = 0; unit < context.rows.size() * args.n_heads && !status.none_live();
        ++unit) {
@@ -245,7 +243,7 @@ LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const Att
           .end = std::min(kPartitionPositions, row.position + 1 - p * kPartitionPositions)};
       for (std::uint32_t b = part.begin / kBlockTokens; b * kBlockTokens < part.end; ++b)
         part.blocks[b] = permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]) +
-                         layout.head_offset_bytes(context.layer, 0, kv_head);
+                         layout.head_offset_bytes(0, kv_head);
       score_partition(q, args, part, partials_.data() + i * partial_floats(layout.head_dim));
     };
     status &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),

@@ -78,6 +78,7 @@ ModelConfig dimensions_of(const ModelRequest& request) {
                       .n_ff = shape.expert_width(),
                       .n_shared_ff = request.shared_width(),
                       .n_dense_layers = shape.dense_layers};
+  config.layers = uniform_layers(config);
   return config;
 }
 
@@ -97,6 +98,7 @@ class LayerPlanner {
       : planner_(planner), request_(request), config_(dimensions_of(request)) {}
 
   void plan(std::uint32_t layer) {
+    layer_ = layer;
     prefix_ = fmt::format("blk.{}.", layer);
     is_fine_ = is_fine_layer(layer, config_.n_layers);
     const Architecture& row = request_.row();
@@ -110,9 +112,11 @@ class LayerPlanner {
   }
 
  private:
+  std::uint32_t dimension_of(TensorDim dim) const { return dimension(dim, config_, layer_); }
+
   void add(const TensorSpec& spec, std::span<const TensorSpec> list) {
-    const std::uint32_t columns = dimension(spec.columns, config_);
-    if (columns == 0 || dimension(spec.rows, config_) == 0) return;
+    const std::uint32_t columns = dimension_of(spec.columns);
+    if (columns == 0 || dimension_of(spec.rows) == 0) return;
     if (spec.presence == Presence::Optional && !request_.has_optional) return;
     const bool is_alone = is_vector(spec) && !spec.fused.empty();
     const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
@@ -123,10 +127,10 @@ class LayerPlanner {
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
     if (is_per_expert)
-      return planner_.matrix(name, dimension(spec.rows, config_), columns,
-                             config_.experts.n_experts, is_fine);
+      return planner_.matrix(name, dimension_of(spec.rows), columns, config_.experts.n_experts,
+                             is_fine);
     if (spec.fused.empty())
-      return planner_.fine_matrix(name, dimension(spec.rows, config_), columns, is_fine);
+      return planner_.fine_matrix(name, dimension_of(spec.rows), columns, is_fine);
     add_fused(spec, list, columns);
   }
 
@@ -136,7 +140,7 @@ class LayerPlanner {
     for (const TensorSpec& other : list) {
       if (other.fused != spec.fused) continue;
       if (rows == 0 && other.name != spec.name) return;
-      rows += dimension(other.rows, config_);
+      rows += dimension_of(other.rows);
     }
     planner_.matrix(prefix_ + std::string(spec.fused), rows, columns);
   }
@@ -144,6 +148,7 @@ class LayerPlanner {
   Planner& planner_;
   const ModelRequest& request_;
   ModelConfig config_;
+  std::uint32_t layer_ = 0;
   std::string prefix_;
   bool is_fine_ = false;
 };

@@ -116,7 +116,7 @@ class Transformer::Pass {
     project({.norm = has_norm ? &norm : nullptr, .matmuls = matmuls});
     if (layer.norms_all_heads) {
       norm_all_heads(LaunchSite::QueryNorm, s().q, layer.query_norm, model_.config_.n_heads);
-      norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, model_.config_.n_kv_heads);
+      norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, shape().n_kv_heads);
     }
     prepare_heads(layer);
   }
@@ -128,7 +128,7 @@ class Transformer::Pass {
                                    .x = heads,
                                    .weight = weight,
                                    .out = heads,
-                                   .width = n_heads * model_.config_.head_dim,
+                                   .width = n_heads * shape().head_dim,
                                    .epsilon = model_.config_.head_epsilon});
     });
   }
@@ -164,7 +164,7 @@ class Transformer::Pass {
       return layer.norms_all_heads ? Leased<const float>{} : weight;
     };
     launch([&](Backend& b) {
-      return b.prepare_heads(context_, {.layout = model_.kv_layout_,
+      return b.prepare_heads(context_, {.layout = model_.kv_layout_.layer(context_.layer),
                                         .q = s().q,
                                         .k = s().k,
                                         .v = s().v,
@@ -184,8 +184,8 @@ class Transformer::Pass {
   void attend(const LayerWeights& layer) {
     launch([&](Backend& b) {
       const ModelConfig& config = model_.config_;
-      const std::size_t q_width = std::size_t{config.n_heads} * config.head_dim;
-      return b.attention(context_, {.layout = model_.kv_layout_,
+      const std::size_t q_width = std::size_t{config.n_heads} * shape().head_dim;
+      return b.attention(context_, {.layout = model_.kv_layout_.layer(context_.layer),
                                     .q = s().q + first_row_ * q_width,
                                     .out = s().attention,
                                     .n_heads = config.n_heads,
@@ -334,6 +334,7 @@ class Transformer::Pass {
   }
 
   StepBuffers& s() { return model_.scratch_; }
+  const LayerConfig& shape() const { return model_.config_.layers[context_.layer]; }
   /// The first row of the residual that the operators of context_ change.
   float* x() { return s().x + first_row_ * model_.config_.n_embd; }
 

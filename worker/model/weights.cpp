@@ -84,7 +84,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .expert_up_bias = vector("ffn_up_exps.bias"),
                      .expert_down_bias = vector("ffn_down_exps.bias"),
                      .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
-  found.norms_all_heads = matrix("attn_q_norm.weight").n_in > config.head_dim;
+  found.norms_all_heads = matrix("attn_q_norm.weight").n_in > config.layers[layer].head_dim;
   found.query = TRY(binder.matrix(part("attn_q.weight")));
   found.key = TRY(binder.matrix(part("attn_k.weight")));
   found.value = TRY(binder.matrix(part("attn_v.weight")));

@@ -23,13 +23,12 @@ struct KvAddressing {
   std::uint32_t head_bytes;         ///< From one kv head to the next.
   KvType type;
 
-  static constexpr KvAddressing of(const KvLayout& layout, std::uint32_t layer,
-                                   BlockTables tables) {
+  static constexpr KvAddressing of(const KvLayer& layer, BlockTables tables) {
     return {.tables = tables,
-            .keys_offset_bytes = layout.head_offset_bytes(layer, 0, 0),
-            .plane_bytes = layout.plane_size_bytes(),
-            .head_bytes = layout.head_size_bytes(),
-            .type = layout.type};
+            .keys_offset_bytes = layer.head_offset_bytes(0, 0),
+            .plane_bytes = layer.plane_size_bytes(),
+            .head_bytes = layer.head_size_bytes(),
+            .type = layer.type};
   }
 };
 

@@ -77,13 +77,13 @@ TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
 }
 
 /// The shared memory of a block: queries, scores, and two buffers of keys or values.
-std::uint32_t shared_bytes(const KvLayout& layout, std::uint32_t queries, std::uint32_t positions) {
+std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t queries, std::uint32_t positions) {
   const std::uint32_t floats =
       queries * (8 * device::octets(layout.head_dim) + kPartitionPositions);
   return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
 }
 
-std::uint32_t tile_positions(const KvLayout& layout, std::uint32_t queries) {
+std::uint32_t tile_positions(const KvLayer& layout, std::uint32_t queries) {
   std::uint32_t positions = kMaxTilePositions;
   while (positions > kMinTilePositions && shared_bytes(layout, queries, positions) > kSharedBytes)
     positions /= 2;
@@ -94,28 +94,28 @@ std::uint32_t tile_positions(const KvLayout& layout, std::uint32_t queries) {
 KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& args,
                              const AttentionPlanInput& input,
                              const device::AttentionPartials& partials, std::uint32_t n_rows) {
-  const KvLayout& layout = args.layout;
+  const KvLayer& layout = args.layout;
   const TileShape tile = tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
   const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
   return {.kernel = tile.kernel.name(layout.type),
           .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
           .block_threads = tile.kernel.threads,
           .shared_bytes = shared_bytes(layout, tile.kernel.queries, positions),
-          .params = KernelParams(device::AttentionParams{
-              .gate = context.gate,
-              .kv = device::KvAddressing::of(layout, context.layer, input.tables),
-              .partials = partials,
-              .q = args.q,
-              .n_heads = args.n_heads,
-              .n_kv_heads = layout.n_kv_heads,
-              .head_dim = layout.head_dim,
-              .heads_per_tile = tile.heads,
-              .tiles_per_kv_head = tile.tiles_per_kv_head,
-              .rows_per_tile = tile.rows,
-              .tile_positions = positions,
-              .window = args.window,
-              .scale = args.scale,
-              .softcap = args.softcap})};
+          .params = KernelParams(
+              device::AttentionParams{.gate = context.gate,
+                                      .kv = device::KvAddressing::of(layout, input.tables),
+                                      .partials = partials,
+                                      .q = args.q,
+                                      .n_heads = args.n_heads,
+                                      .n_kv_heads = layout.n_kv_heads,
+                                      .head_dim = layout.head_dim,
+                                      .heads_per_tile = tile.heads,
+                                      .tiles_per_kv_head = tile.tiles_per_kv_head,
+                                      .rows_per_tile = tile.rows,
+                                      .tile_positions = positions,
+                                      .window = args.window,
+                                      .scale = args.scale,
+                                      .softcap = args.softcap})};
 }
 
 KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,

@@ -7,7 +7,7 @@
 
 #include "kernels/model/config.hpp"
 #include "kernels/model/gguf/gguf.hpp"
-#include "kernels/op_args.hpp"
+#include "kernels/model/kv_type.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -97,8 +97,7 @@ Result<Json> measure_recover(const RecoverConfig& wanted) {
   const ModelConfig model = TRY(read_config(file));
   RecoverConfig config = wanted;
   config.prompt_tokens = std::min(config.prompt_tokens, model.n_context / 2);
-  const KvLayout kv{
-      .n_layers = model.n_layers, .n_kv_heads = model.n_kv_heads, .head_dim = model.head_dim};
+  const KvLayout kv = kv_layout(model, KvType::F16);
   Samples samples;
   TRY(measure_deaths_of_texts(config, samples));
   TRY(measure_engine_losses(config, samples));

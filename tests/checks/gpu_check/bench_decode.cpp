@@ -47,10 +47,9 @@ Result<double> measure_multiply(const Settings& settings, Card& card) {
 
 /// Minimum number of bytes that a decode step reads: the weights and the KV of its sequences.
 double floor_bytes(const BenchCase& one, KvType kv_type, std::uint32_t batch) {
-  const KvLayout layout{.n_layers = one.shape.layers,
-                        .n_kv_heads = one.shape.kv_heads,
-                        .head_dim = one.shape.head_dim(),
-                        .type = kv_type};
+  const KvLayout layout(
+      one.shape.layers,
+      {.n_kv_heads = one.shape.kv_heads, .head_dim = one.shape.head_dim(), .type = kv_type});
   const double kept_each =
       static_cast<double>(layout.block_size_bytes()) / KvLayout::kBlockTokens * one.context;
   return static_cast<double>(one.file.read_each_step_bytes) + batch * kept_each;

@@ -18,12 +18,12 @@ struct AttentionCase {
   AttentionCase(SeededRandom& random, KvLayout layout, std::uint32_t heads_per_kv,
                 const std::vector<std::uint32_t>& counts, const std::vector<std::uint32_t>& lengths)
       : kv(random, layout, lengths),
-        n_heads(layout.n_kv_heads * heads_per_kv),
+        n_heads(layout.layer(kLayer).n_kv_heads * heads_per_kv),
         n_sequences(static_cast<std::uint32_t>(lengths.size())),
         rows(rows_of(counts, lengths)),
         q(random_floats(random, rows.size() * row_floats())) {}
 
-  std::size_t row_floats() const { return std::size_t{n_heads} * kv.layout.head_dim; }
+  std::size_t row_floats() const { return std::size_t{n_heads} * kv.shape.head_dim; }
 
   /// The outputs of rows [first, first + count), run as a step of their own.
   std::vector<float> on(Rig& rig, std::size_t first, std::size_t count) const {
@@ -34,11 +34,11 @@ struct AttentionCase {
     const Tables tables = tables_for(context.rows);
     const LaunchStatus status = rig.backend->attention(
         context,
-        {.layout = kv.layout,
+        {.layout = kv.layout.layer(kLayer),
          .q = q.data() + first * row_floats(),
          .out = out.data(),
          .n_heads = n_heads,
-         .scale = 1.0F / std::sqrt(static_cast<float>(kv.layout.head_dim)),
+         .scale = 1.0F / std::sqrt(static_cast<float>(kv.shape.head_dim)),
          .block_tables = tables.views,
          .window = window,
          .softcap = softcap,
@@ -84,7 +84,7 @@ struct AttentionCase {
 };
 
 KvLayout layout(std::uint32_t n_kv_heads, std::uint32_t head_dim, KvType type) {
-  return {.n_layers = 2, .n_kv_heads = n_kv_heads, .head_dim = head_dim, .type = type};
+  return {2, {.n_kv_heads = n_kv_heads, .head_dim = head_dim, .type = type}};
 }
 
 const std::vector<KvType> kTypes{KvType::F32, KvType::F16, KvType::Q8_0};
@@ -106,18 +106,18 @@ AttentionCase random_case(SeededRandom& random, KvType type) {
 }
 
 double score(const AttentionCase& c, std::size_t r, std::uint32_t head, std::uint32_t position) {
-  const std::uint32_t kv_head = head / (c.n_heads / c.kv.layout.n_kv_heads);
+  const std::uint32_t kv_head = head / (c.n_heads / c.kv.shape.n_kv_heads);
   double sum = 0;
-  for (std::uint32_t d = 0; d < c.kv.layout.head_dim; ++d)
-    sum += double{c.q[r * c.row_floats() + head * c.kv.layout.head_dim + d]} *
+  for (std::uint32_t d = 0; d < c.kv.shape.head_dim; ++d)
+    sum += double{c.q[r * c.row_floats() + head * c.kv.shape.head_dim + d]} *
            c.kv.at(c.rows[r].sequence, kLayer, 0, kv_head, position, d);
-  const double scaled = sum / std::sqrt(static_cast<double>(c.kv.layout.head_dim));
+  const double scaled = sum / std::sqrt(static_cast<double>(c.kv.shape.head_dim));
   return c.softcap > 0 ? c.softcap * std::tanh(scaled / c.softcap) : scaled;
 }
 
 std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::uint32_t head) {
-  const std::uint32_t kv_head = head / (c.n_heads / c.kv.layout.n_kv_heads);
-  std::vector<double> out(c.kv.layout.head_dim);
+  const std::uint32_t kv_head = head / (c.n_heads / c.kv.shape.n_kv_heads);
+  std::vector<double> out(c.kv.shape.head_dim);
   double sum = c.sinks.empty() ? 0 : std::exp(double{c.sinks[head]});
   for (std::uint32_t p = first_position(c.rows[r].position, c.window); p <= c.rows[r].position;
        ++p) {
@@ -188,7 +188,7 @@ TEST_CASE("backend: attention has the reference's bits for every head width and 
   for (int shape = 0; shape < 12; ++shape) {
     const KvType type = kTypes[static_cast<std::size_t>(shape) % kTypes.size()];
     const auto c = random_case(random, type);
-    CAPTURE(shape, c.n_heads, c.kv.layout.head_dim);
+    CAPTURE(shape, c.n_heads, c.kv.shape.head_dim);
     REQUIRE(first_difference(c.on(rig), c.on(reference)) == -1);
   }
 }
@@ -249,10 +249,10 @@ TEST_CASE("backend: a NaN at a later position of the cache reaches no earlier ro
   Rig rig(threads);
   const AttentionCase c(random, layout(1, stored_width(40, type), type), 2, {6}, {262});
   const auto expected = c.on(rig);
-  const std::vector<float> nans(c.kv.layout.head_dim, std::nanf(""));
+  const std::vector<float> nans(c.kv.shape.head_dim, std::nanf(""));
   const auto gates = rig.table.step(1);
   append(*rig.backend, {.gates = gates.get(), .rows = {&c.rows.back(), 1}, .layer = kLayer},
-         c.kv.layout, nans, nans, c.kv.block_tables());
+         c.kv.layout.layer(kLayer), nans, nans, c.kv.block_tables());
   const auto out = c.on(rig);
   CAPTURE(threads, test_seed());
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -297,8 +297,8 @@ TEST_CASE("backend: an append writes each row's keys and values only to its own 
   const auto k = random_floats(random, rows.size() * 3 * width);
   const auto v = random_floats(random, rows.size() * 3 * width);
   const auto gates = rig.table.step(3);
-  append(*rig.backend, {.gates = gates.get(), .rows = rows, .layer = kLayer}, kv.layout, k, v,
-         kv.block_tables());
+  append(*rig.backend, {.gates = gates.get(), .rows = rows, .layer = kLayer},
+         kv.layout.layer(kLayer), k, v, kv.block_tables());
   const auto stored = [&](const std::vector<float>& values, std::size_t i) {
     if (type == KvType::F32) return values[i];
     if (type == KvType::F16) return f32_from_f16(f16_from_f32(values[i]));

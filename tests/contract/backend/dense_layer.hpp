@@ -24,7 +24,7 @@ class DenseLayer {
       : random_(seed),
         rows(rows_of(counts, lengths)),
         kv(random_,
-           {.n_layers = 2, .n_kv_heads = kKvHeads, .head_dim = kHeadDim, .type = KvType::F16},
+           KvLayout(2, {.n_kv_heads = kKvHeads, .head_dim = kHeadDim, .type = KvType::F16}),
            lengths),
         query_(random_, type, kWidth, kWidth),
         key_(random_, type, kKvHeads * kHeadDim, kWidth),
@@ -64,7 +64,7 @@ class DenseLayer {
 
   HeadsArgs heads() {
     return {
-        .layout = kv.layout,
+        .layout = kv.layout.layer(1),
         .q = q.data(),
         .k = k.data(),
         .v = v.data(),
@@ -79,7 +79,7 @@ class DenseLayer {
   }
 
   LaunchStatus attention(Backend& backend, const GateSet& gates) {
-    return backend.attention(context(gates), {.layout = kv.layout,
+    return backend.attention(context(gates), {.layout = kv.layout.layer(1),
                                               .q = q.data(),
                                               .out = attended_.data(),
                                               .n_heads = kHeads,

@@ -238,8 +238,7 @@ TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own an
     fill_rope_cos_sin(rows, {frequencies}, cos_sin.data());
     std::vector<std::uint32_t> lengths;
     for (const RowRef row : rows) lengths.push_back(row.position + 1);
-    const KvLayout layout{
-        .n_layers = 2, .n_kv_heads = n_heads, .head_dim = head_dim, .type = KvType::F32};
+    const KvLayout layout(2, {.n_kv_heads = n_heads, .head_dim = head_dim, .type = KvType::F32});
     const std::uint64_t kv_seed = random.below(1000);
     // Queries and keys are alike; the keys are read from the blocks.
     const auto on = [&](Rig& on_rig) {
@@ -248,7 +247,7 @@ TEST_CASE("backend: heads are normed, then rotated in pairs by each row's own an
       std::vector<float> q = x, k = x, v(x.size());
       run_step(on_rig, rows, [&](Backend& backend, const LaunchContext& context) {
         return backend.prepare_heads(
-            context, {.layout = layout,
+            context, {.layout = layout.layer(context.layer),
                       .q = q.data(),
                       .k = k.data(),
                       .v = v.data(),

@@ -94,10 +94,10 @@ void DeviceArrays::reach(const WeightMatrix& matrix) {
 }
 
 /// Cases protect the blocks of dead sequences, which no kernel may touch.
-void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayout& layout) {
+void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayer& layer) {
   for (const BlockTableView table : tables)
     for (const Leased<std::byte> block : table)
-      reach_->add(block, layout.block_size_bytes(), ProtectedMemory::Skip);
+      reach_->add(block, layer.offset_bytes + layer.size_bytes(), ProtectedMemory::Skip);
 }
 
 std::vector<std::uint64_t> DeviceArrays::units_run() const {

@@ -67,7 +67,7 @@ class DeviceArrays final : public Backend {
   template <class Launch>
   LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);
   void reach(const WeightMatrix& matrix);
-  void reach(std::span<const BlockTableView> tables, const KvLayout& layout);
+  void reach(std::span<const BlockTableView> tables, const KvLayer& layer);
 
   std::unique_ptr<cuda::CudaBackend> backend_;
   std::byte* arena_;

@@ -21,7 +21,7 @@ class SmallStep {
 
   explicit SmallStep(std::uint64_t seed)
       : random_(seed),
-        kv(random_, {.n_layers = 2, .n_kv_heads = 2, .head_dim = kHeadDim, .type = KvType::F16},
+        kv(random_, KvLayout(2, {.n_kv_heads = 2, .head_dim = kHeadDim, .type = KvType::F16}),
            lengths_),
         weight(random_, TensorType::Q4_0, kWidth, kWidth),
         norm_(kWidth * sizeof(float)),
@@ -35,7 +35,7 @@ class SmallStep {
     return {.gates = &gates, .rows = rows, .layer = 1};
   }
   LaunchStatus attention(Backend& backend, const GateSet& gates) {
-    return backend.attention(context(gates), {.layout = kv.layout,
+    return backend.attention(context(gates), {.layout = kv.layout.layer(1),
                                               .q = q_.data(),
                                               .out = out.data(),
                                               .n_heads = kHeads,
@@ -43,7 +43,7 @@ class SmallStep {
                                               .block_tables = kv.block_tables()});
   }
   LaunchStatus append(Backend& backend, const GateSet& gates) {
-    return testing::append(backend, context(gates), kv.layout, k_, k_, kv.block_tables());
+    return testing::append(backend, context(gates), kv.layout.layer(1), k_, k_, kv.block_tables());
   }
   LaunchStatus matmul(Backend& backend, const GateSet& gates) {
     return backend.matmul(

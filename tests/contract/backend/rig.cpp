@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
@@ -74,11 +75,11 @@ Rig::Rig(std::uint32_t threads, GateProbe* probe) {
                                           static_cast<SimdPath>(threads - kForcedSimd)));
 }
 
-LaunchStatus append(Backend& backend, const LaunchContext& context, const KvLayout& layout,
+LaunchStatus append(Backend& backend, const LaunchContext& context, const KvLayer& layer,
                     std::vector<float> k, std::vector<float> v,
                     std::span<const BlockTableView> block_tables) {
   return backend.prepare_heads(
-      context, {.layout = layout, .k = k.data(), .v = v.data(), .block_tables = block_tables});
+      context, {.layout = layer, .k = k.data(), .v = v.data(), .block_tables = block_tables});
 }
 
 std::vector<RowRef> plain_rows(std::uint32_t n) {
@@ -118,8 +119,8 @@ WeightMatrix Matrix::view() const {
 namespace {
 
 /// Heads of Q8_0: codes, then scales.
-void fill_q8(SeededRandom& random, const KvLayout& layout, std::span<std::byte> bytes) {
-  const std::size_t n_codes = std::size_t{KvLayout::kBlockTokens} * layout.head_dim;
+void fill_q8(SeededRandom& random, const KvLayer& shape, std::span<std::byte> bytes) {
+  const std::size_t n_codes = std::size_t{KvLayout::kBlockTokens} * shape.head_dim;
   for (std::size_t at = 0; at < bytes.size();) {
     for (std::size_t i = 0; i < n_codes; ++i, ++at)
       bytes[at] = static_cast<std::byte>(static_cast<int>(random.below(255)) - 127);
@@ -134,7 +135,7 @@ void fill_q8(SeededRandom& random, const KvLayout& layout, std::span<std::byte> 
 
 KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
                      const std::vector<std::uint32_t>& lengths)
-    : layout(layout_), sequences_(lengths.size()) {
+    : layout(std::move(layout_)), shape(layout.layer(0)), sequences_(lengths.size()) {
   const std::size_t block_bytes = layout.block_size_bytes();
   for (std::size_t s = 0; s < lengths.size(); ++s) {
     Sequence& sequence = sequences_[s];
@@ -151,13 +152,13 @@ KvFixture::KvFixture(SeededRandom& random, KvLayout layout_,
     for (const BlockLocation location : sequence.block_locations)
       sequence.table.push_back(sequence.extents[location.extent].at(location.offset_bytes));
     for (LeasedMemory& extent : sequence.extents) {
-      if (layout.type == KvType::Q8_0) {
-        fill_q8(random, layout, {extent.bytes(), kBlocksPerExtent * block_bytes});
+      if (shape.type == KvType::Q8_0) {
+        fill_q8(random, shape, {extent.bytes(), kBlocksPerExtent * block_bytes});
         continue;
       }
       const auto values =
-          random_floats(random, kBlocksPerExtent * block_bytes / size_bytes(layout.type), 2.0F);
-      if (layout.type == KvType::F32) {
+          random_floats(random, kBlocksPerExtent * block_bytes / size_bytes(shape.type), 2.0F);
+      if (shape.type == KvType::F32) {
         extent.fill<float>(values);
         continue;
       }
@@ -175,17 +176,17 @@ float KvFixture::at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t p
   const BlockLocation location = owner.block_locations[position / 16];
   const std::byte* block = owner.extents[location.extent].bytes() + location.offset_bytes;
   const std::size_t element =
-      (((std::size_t{layer} * 2 + plane) * layout.n_kv_heads + kv_head) * 16 + position % 16) *
-          layout.head_dim +
+      (((std::size_t{layer} * 2 + plane) * shape.n_kv_heads + kv_head) * 16 + position % 16) *
+          shape.head_dim +
       d;
-  if (layout.type == KvType::Q8_0) {
-    const std::byte* head = block + element / (16 * layout.head_dim) * (17 * layout.head_dim);
-    const std::size_t in_head = element % (16 * layout.head_dim);
+  if (shape.type == KvType::Q8_0) {
+    const std::byte* head = block + element / (16 * shape.head_dim) * (17 * shape.head_dim);
+    const std::size_t in_head = element % (16 * shape.head_dim);
     Half scale;
-    std::memcpy(&scale, head + 16 * layout.head_dim + in_head / 32 * sizeof scale, sizeof scale);
+    std::memcpy(&scale, head + 16 * shape.head_dim + in_head / 32 * sizeof scale, sizeof scale);
     return static_cast<float>(static_cast<std::int8_t>(head[in_head])) * f32_from_f16(scale);
   }
-  if (layout.type == KvType::F32) {
+  if (shape.type == KvType::F32) {
     float value;
     std::memcpy(&value, block + element * sizeof value, sizeof value);
     return value;

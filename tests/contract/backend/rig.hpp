@@ -99,7 +99,7 @@ void run_step(Rig& rig, const std::vector<RowRef>& rows, Launch&& launch) {
 }
 
 /// Appends keys and values as they are: without queries, norms and rotation.
-LaunchStatus append(Backend& backend, const LaunchContext& context, const KvLayout& layout,
+LaunchStatus append(Backend& backend, const LaunchContext& context, const KvLayer& layer,
                     std::vector<float> k, std::vector<float> v,
                     std::span<const BlockTableView> block_tables);
 
@@ -136,6 +136,7 @@ class KvFixture {
   std::vector<std::byte> bytes_of(std::uint32_t sequence) const;
 
   const KvLayout layout;
+  const KvLayer shape;  ///< Of every layer, except for its offset.
 
  private:
   struct BlockLocation {

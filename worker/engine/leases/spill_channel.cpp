@@ -10,9 +10,10 @@ namespace {
 /// A checksum of the blocks' layout for the seals of spilled blocks; it differs between layouts.
 std::uint64_t seal_layout(const KvLayout& layout) {
   Checksum sum;
-  for (const std::uint32_t part : {layout.n_layers, layout.n_kv_heads, layout.head_dim,
-                                   static_cast<std::uint32_t>(layout.type)})
-    sum.add(&part, sizeof part);
+  for (const KvLayer& layer : layout.layers())
+    for (const std::uint32_t part :
+         {layer.n_kv_heads, layer.head_dim, static_cast<std::uint32_t>(layer.type)})
+      sum.add(&part, sizeof part);
   return sum.value;
 }
 

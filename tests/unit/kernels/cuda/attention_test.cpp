@@ -34,13 +34,13 @@ struct AttentionCase {
         q(random_floats(random, step.n_rows() * row_floats(), 2.0F)),
         out(poisoned((step.n_rows() + spare) * row_floats())) {}
 
-  std::size_t row_floats() const { return std::size_t{n_heads} * kv.layout.head_dim; }
+  std::size_t row_floats() const { return std::size_t{n_heads} * kv.shape.head_dim; }
   AttentionArgs args(float* to) const {
-    return {.layout = kv.layout,
+    return {.layout = kv.layout.layer(DeviceStep::kLayer),
             .q = q.data(),
             .out = to,
             .n_heads = n_heads,
-            .scale = 1.0F / std::sqrt(static_cast<float>(kv.layout.head_dim)),
+            .scale = 1.0F / std::sqrt(static_cast<float>(kv.shape.head_dim)),
             .block_tables = kv.block_tables()};
   }
   std::vector<float> expected() {
@@ -155,7 +155,7 @@ TEST_CASE("cuda: a NaN at a later position of the cache reaches no earlier row")
   std::vector<float> nans(16, std::nanf(""));
   // The value of the last row. Earlier rows share its tile and must not read it.
   auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[1]);
-  std::memcpy(block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, 1, 0) + 13 * 16 * 4,
+  std::memcpy(block + c.kv.layout.layer(DeviceStep::kLayer).head_offset_bytes(1, 0) + 13 * 16 * 4,
               nans.data(), 16 * sizeof(float));
   c.step.run(c.plan(true, 6));
   for (std::size_t i = 0; i < c.out.size(); ++i) {
@@ -173,10 +173,10 @@ TEST_CASE("cuda: an infinite or NaN scale of a later position reaches no earlier
   AttentionCase c({1, 2, 64, KvType::Q8_0, {6}, {30}});
   const auto expected = c.expected();
   auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[1]);
-  std::byte* head = block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, plane, 0);
+  std::byte* head = block + c.kv.layout.layer(DeviceStep::kLayer).head_offset_bytes(plane, 0);
   // Of the last row; the codes of such a scale are 0.
-  std::memset(head + c.kv.layout.entry_offset_bytes(13) + 32, 0, 32);
-  std::memcpy(head + c.kv.layout.scales_offset_bytes(13) + sizeof scale, &scale, sizeof scale);
+  std::memset(head + c.kv.shape.entry_offset_bytes(13) + 32, 0, 32);
+  std::memcpy(head + c.kv.shape.scales_offset_bytes(13) + sizeof scale, &scale, sizeof scale);
   for (const bool has_multi_row : {false, true}) {
     c.step.run(c.plan(has_multi_row, 6));
     for (std::size_t i = 0; i < c.out.size(); ++i) {
@@ -194,12 +194,12 @@ TEST_CASE("cuda: codes times scales of every size are the values that the refere
   // One position: its weight is 1, and the output is the value.
   AttentionCase c({1, 1, 256, KvType::Q8_0, {1}, {1}});
   auto* block = reinterpret_cast<std::byte*>(c.tables.addresses[0]);
-  std::byte* head = block + c.kv.layout.head_offset_bytes(DeviceStep::kLayer, 1, 0);
+  std::byte* head = block + c.kv.layout.layer(DeviceStep::kLayer).head_offset_bytes(1, 0);
   for (int i = 0; i < 256; ++i) head[i] = static_cast<std::byte>(std::clamp(i - 128, -127, 127));
   for (std::uint32_t half = 0; half <= 0x7C00; half += half < 0x7B00 ? 251 : 8) {
     for (std::uint32_t block_of_32 = 0; block_of_32 < 8; ++block_of_32) {
       const auto scale = static_cast<Half>(half < 0x7C00 ? half ^ block_of_32 : 0x7BFF);
-      std::memcpy(head + c.kv.layout.scales_offset_bytes(0) + block_of_32 * sizeof scale, &scale,
+      std::memcpy(head + c.kv.shape.scales_offset_bytes(0) + block_of_32 * sizeof scale, &scale,
                   sizeof scale);
     }
     CAPTURE(half);

@@ -52,7 +52,7 @@ void fill_with_special_blocks(std::vector<float>& values) {
 }
 
 KvLayout layout_of(std::uint32_t head_dim, KvType type) {
-  return {.n_layers = 2, .n_kv_heads = 2, .head_dim = head_dim, .type = type};
+  return {2, {.n_kv_heads = 2, .head_dim = head_dim, .type = type}};
 }
 
 /// Queries, keys and values of a small step, and the blocks for keys and values.
@@ -77,7 +77,7 @@ struct AppendCase {
     const auto weight = [&](int i) {
       return with_norms ? norms[i].at().as<const float>() : Leased<const float>();
     };
-    step.reference().prepare_heads(step.context(), {.layout = kv.layout,
+    step.reference().prepare_heads(step.context(), {.layout = kv.layout.layer(DeviceStep::kLayer),
                                                     .q = q.data(),
                                                     .k = k.data(),
                                                     .v = v.data(),
@@ -97,7 +97,7 @@ struct AppendCase {
     const cuda::PlanContext plan = step.plan();
     return cuda::plan_rope_kv_append(
         {.gate = plan.gate,
-         .kv = device::KvAddressing::of(kv.layout, plan.layer, tables.view()),
+         .kv = device::KvAddressing::of(kv.layout.layer(plan.layer), tables.view()),
          .q = q.data(),
          .k = k.data(),
          .v = v.data(),
@@ -105,8 +105,8 @@ struct AppendCase {
          .k_norm = weight(1),
          .cos_sin = cos_sin.data(),
          .n_heads = kHeads,
-         .n_kv_heads = kv.layout.n_kv_heads,
-         .head_dim = kv.layout.head_dim,
+         .n_kv_heads = kv.shape.n_kv_heads,
+         .head_dim = kv.shape.head_dim,
          .rope_dim = rope_dim(),
          .epsilon = 1e-6F,
          .style = style},

@@ -11,9 +11,9 @@ namespace {
 constexpr std::uint32_t kRows = 4;
 constexpr std::uint32_t kHeads = 4;
 constexpr std::uint32_t kHeadDim = 16;
-constexpr KvLayout kLayout{
-    .n_layers = DecodeRig::kLayers, .n_kv_heads = 2, .head_dim = kHeadDim, .type = KvType::F16};
-constexpr std::uint32_t kKvWidth = kLayout.n_kv_heads * kHeadDim;
+constexpr KvLayer kShape{.n_kv_heads = 2, .head_dim = kHeadDim, .type = KvType::F16};
+const KvLayout kLayout(DecodeRig::kLayers, kShape);
+constexpr std::uint32_t kKvWidth = kShape.n_kv_heads * kHeadDim;
 const std::vector<std::uint32_t> kLengths{40, 33, 21};
 const std::vector<std::int32_t> kTokens{3, 17, 29, 5};
 const std::vector<float> kAngles(kRows* kHeadDim, 0.5F);
@@ -90,7 +90,7 @@ SequenceMask DecodeRig::attention_block(const LaunchContext& context) {
                                     {LaunchSite::KeyProjection, key_.view(), normed_, k_},
                                     {LaunchSite::ValueProjection, key_.view(), normed_, v_}};
   SequenceMask live = b.project(context, {.norm = &norm, .matmuls = projections}).live;
-  live &= b.prepare_heads(context, {.layout = kLayout,
+  live &= b.prepare_heads(context, {.layout = kLayout.layer(context.layer),
                                     .q = q_,
                                     .k = k_,
                                     .v = v_,
@@ -101,7 +101,7 @@ SequenceMask DecodeRig::attention_block(const LaunchContext& context) {
                                     .cos_sin = kAngles.data(),
                                     .block_tables = tables})
               .live;
-  live &= b.attention(context, {.layout = kLayout,
+  live &= b.attention(context, {.layout = kLayout.layer(context.layer),
                                 .q = q_,
                                 .out = attended_,
                                 .n_heads = kHeads,

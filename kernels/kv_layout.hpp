@@ -1,0 +1,96 @@
+/// How keys and values lie in the blocks of the paged KV cache. Plain data; nothing here owns
+/// memory. C++20-clean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace leasehold {
+
+/// How keys and values are stored (Q8_0: kernels/numerics/kv_q8.hpp). The values are part of the
+/// key of stored blocks; do not change them.
+enum class KvType : std::uint8_t { F32 = 0, F16 = 1, Q8_0 = 2 };  // NOLINT: GGUF's name
+/// Bytes of one element. Q8_0 also stores scales.
+constexpr std::uint32_t size_bytes(KvType type) {
+  if (type == KvType::Q8_0) return 1;
+  return type == KvType::F32 ? 4 : 2;
+}
+/// Elements of a head that share a scale of Q8_0.
+inline constexpr std::uint32_t kKvScaleBlock = 32;
+/// True if heads of this width can be stored as `type`.
+constexpr bool can_store(KvType type, std::uint32_t head_dim) {
+  return type != KvType::Q8_0 || head_dim % kKvScaleBlock == 0;
+}
+
+/// The keys and values of one layer in a block, which holds `kBlockTokens` consecutive positions of
+/// one sequence:
+///   [2: K, V][n_kv_heads] heads, each [kBlockTokens][head_dim] of `type`, and with Q8_0 the scales
+///   [kBlockTokens][head_dim / kKvScaleBlock] as f16 behind them
+/// Precondition: can_store(type, head_dim).
+struct KvLayer {
+  static constexpr std::uint32_t kBlockTokens = 16;
+
+  std::uint64_t offset_bytes = 0;  ///< From the start of the block to the keys of the layer.
+  std::uint32_t n_kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  KvType type = KvType::F16;
+
+  /// Scales of one position of one head.
+  constexpr std::uint32_t n_scales() const {
+    return type == KvType::Q8_0 ? head_dim / kKvScaleBlock : 0;
+  }
+  constexpr std::uint32_t head_size_bytes() const {
+    return kBlockTokens * (head_dim * leasehold::size_bytes(type) + n_scales() * kScaleBytes);
+  }
+  constexpr std::uint64_t plane_size_bytes() const {
+    return std::uint64_t{n_kv_heads} * head_size_bytes();
+  }
+  constexpr std::uint64_t size_bytes() const { return 2 * plane_size_bytes(); }
+  /// The offset from the start of a block to the keys (plane 0) or values (1) of one head.
+  constexpr std::uint64_t head_offset_bytes(std::uint32_t plane, std::uint32_t kv_head) const {
+    return offset_bytes + plane * plane_size_bytes() + std::uint64_t{kv_head} * head_size_bytes();
+  }
+  /// The offset from the start of a head to the [head_dim] elements of the position in `slot`,
+  /// which is 0 … kBlockTokens - 1.
+  constexpr std::uint32_t entry_offset_bytes(std::uint32_t slot) const {
+    return slot * head_dim * leasehold::size_bytes(type);
+  }
+  /// The offset from the start of a head to the [n_scales()] scales of the position in `slot`.
+  constexpr std::uint32_t scales_offset_bytes(std::uint32_t slot) const {
+    return entry_offset_bytes(kBlockTokens) + slot * n_scales() * kScaleBytes;
+  }
+
+  constexpr bool operator==(const KvLayer&) const = default;
+
+ private:
+  static constexpr std::uint32_t kScaleBytes = 2;
+};
+
+/// The blocks of a model: the layers one behind the other. Every block of a model has this layout.
+class KvLayout {
+ public:
+  static constexpr std::uint32_t kBlockTokens = KvLayer::kBlockTokens;
+
+  /// Blocks of these layers, whose offsets are computed here.
+  explicit KvLayout(std::vector<KvLayer> layers) : layers_(std::move(layers)) {
+    for (KvLayer& layer : layers_) {
+      layer.offset_bytes = size_bytes_;
+      size_bytes_ += layer.size_bytes();
+    }
+  }
+  /// Blocks of `n_layers` layers of the same shape.
+  KvLayout(std::uint32_t n_layers, const KvLayer& shape)
+      : KvLayout(std::vector<KvLayer>(n_layers, shape)) {}
+
+  const KvLayer& layer(std::uint32_t index) const { return layers_[index]; }
+  const std::vector<KvLayer>& layers() const { return layers_; }
+  std::uint64_t block_size_bytes() const { return size_bytes_; }
+
+ private:
+  std::vector<KvLayer> layers_;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace leasehold
