@@ -24,10 +24,8 @@ struct AttentionCase {
         step(rows_of(shape.counts, shape.lengths), static_cast<std::uint32_t>(shape.lengths.size()),
              spare),
         kv(random,
-           {.n_layers = 2,
-            .n_kv_heads = shape.n_kv_heads,
-            .head_dim = shape.head_dim,
-            .type = shape.type},
+           KvLayout(
+               2, {.n_kv_heads = shape.n_kv_heads, .head_dim = shape.head_dim, .type = shape.type}),
            shape.lengths),
         tables(kv),
         n_heads(shape.n_kv_heads * shape.heads_per_kv),
