@@ -24,18 +24,18 @@ class ExpertGroups {
     items_.reserve(max_items);
   }
 
-  /// Sorts items by their expert with a stable counting sort, so items ascend in each group.
-  /// `chosen[i]` is the expert of item i. The returned spans are valid until the next call.
-  ExpertItems sort(std::span<const std::uint32_t> chosen) {
+  /// Sorts items by their expert with a stable counting sort, so items ascend in each group. The
+  /// returned spans are valid until the next call.
+  ExpertItems sort(const ExpertMatmulArgs& args) {
     std::ranges::fill(first_, 0u);
-    for (const std::uint32_t expert : chosen) {
+    for (std::uint32_t i = 0; i < args.n_items; ++i) {
+      const std::uint32_t expert = args.expert_of(i);
       expects(expert + 1 < first_.size(), "a chosen expert is one of the model's");
       ++first_[expert + 1];
     }
     for (std::size_t e = 1; e < first_.size(); ++e) first_[e] += first_[e - 1];
-    items_.resize(chosen.size());
-    for (std::size_t i = chosen.size(); i-- > 0;)
-      items_[--first_[chosen[i] + 1]] = static_cast<std::uint32_t>(i);
+    items_.resize(args.n_items);
+    for (std::uint32_t i = args.n_items; i-- > 0;) items_[--first_[args.expert_of(i) + 1]] = i;
     // first_[e + 1] has moved from the end of group e to its start; shift the starts one index
     // left.
     std::shift_left(first_.begin(), first_.end(), 1);

@@ -26,9 +26,10 @@ constexpr bool can_store(KvType type, std::uint32_t head_dim) {
 
 /// The keys and values of one layer in a block, which holds `kBlockTokens` consecutive positions of
 /// one sequence:
-///   [2: K, V][n_kv_heads] heads, each [kBlockTokens][head_dim] of `type`, and with Q8_0 the scales
-///   [kBlockTokens][head_dim / kKvScaleBlock] as f16 behind them
-/// Precondition: can_store(type, head_dim).
+///   [n_planes: K, V][n_kv_heads] heads, each [kBlockTokens][head_dim] of `type`, and with Q8_0 the
+///   scales [kBlockTokens][head_dim / kKvScaleBlock] as f16 behind them
+/// A *latent* layer (DeepSeek-AI 2024, multi-head latent attention) stores keys only: a value is
+/// the first `latent_dim` elements of its key. Precondition: can_store(type, head_dim).
 struct KvLayer {
   static constexpr std::uint32_t kBlockTokens = 16;
 
@@ -36,6 +37,12 @@ struct KvLayer {
   std::uint32_t n_kv_heads = 0;
   std::uint32_t head_dim = 0;
   KvType type = KvType::F16;
+  std::uint32_t latent_dim = 0;  ///< 0: values are stored; otherwise at most head_dim.
+
+  constexpr bool is_latent() const { return latent_dim != 0; }
+  /// Elements of a value.
+  constexpr std::uint32_t value_dim() const { return is_latent() ? latent_dim : head_dim; }
+  constexpr std::uint32_t n_planes() const { return is_latent() ? 1 : 2; }
 
   /// Scales of one position of one head.
   constexpr std::uint32_t n_scales() const {
@@ -47,10 +54,15 @@ struct KvLayer {
   constexpr std::uint64_t plane_size_bytes() const {
     return std::uint64_t{n_kv_heads} * head_size_bytes();
   }
-  constexpr std::uint64_t size_bytes() const { return 2 * plane_size_bytes(); }
+  constexpr std::uint64_t size_bytes() const { return n_planes() * plane_size_bytes(); }
+  /// The offset from the keys to the values.
+  constexpr std::uint64_t values_offset_bytes() const {
+    return is_latent() ? 0 : plane_size_bytes();
+  }
   /// The offset from the start of a block to the keys (plane 0) or values (1) of one head.
   constexpr std::uint64_t head_offset_bytes(std::uint32_t plane, std::uint32_t kv_head) const {
-    return offset_bytes + plane * plane_size_bytes() + std::uint64_t{kv_head} * head_size_bytes();
+    return offset_bytes + plane * values_offset_bytes() +
+           std::uint64_t{kv_head} * head_size_bytes();
   }
   /// The offset from the start of a head to the [head_dim] elements of the position in `slot`,
   /// which is 0 … kBlockTokens - 1.

@@ -147,6 +147,7 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
           "experts fit the backend's limits");
   expects(args.weight.layout == MatrixLayout::Rows || args.n_out() % kGroupRows == 0,
           "each expert's matrix has whole row groups");
+  expects(args.stride() >= args.n_out(), "the products of two items do not overlap");
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
@@ -173,6 +174,7 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
           "heads fit the backend's limits");
   expects(args.layout.n_kv_heads > 0 && args.n_heads % args.layout.n_kv_heads == 0,
           "query heads divide evenly among kv heads");
+  expects(args.layout.value_dim() <= args.layout.head_dim, "latent values are part of the keys");
   for (const RowRef& row : context.rows)
     expects(row.position < limits.max_context, "positions are below max_context");
 }

@@ -113,7 +113,7 @@ struct MatmulArgs {
 struct AttentionArgs {
   KvLayer layout;
   const float* q;  ///< [n_rows, n_heads, head_dim]
-  float* out;      ///< [n_rows, n_heads, head_dim]
+  float* out;      ///< [n_rows, n_heads, value_dim]
   std::uint32_t n_heads;
   float scale;                                   ///< Multiplies the products of q and keys.
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
@@ -129,14 +129,17 @@ struct AttentionArgs {
 /// and keys if the model has norm weights; rotate the first `rope_dim` elements of each head (Su et
 /// al. 2021); multiply queries by their row's scale; write keys and values into the sequence's
 /// block at the row's position. Queries change in place, and so may keys.
+///
+/// In a latent layer the norm of keys covers their first latent_dim elements, and the rotation the
+/// last `rope_dim` ones. There are no values.
 struct HeadsArgs {
   KvLayer layout;
   float* q;  ///< [n_rows, n_heads, head_dim]
   float* k;  ///< [n_rows, n_kv_heads, head_dim]
-  float* v;  ///< [n_rows, n_kv_heads, head_dim]
+  float* v;  ///< [n_rows, n_kv_heads, head_dim]; unused in a latent layer.
   std::uint32_t n_heads;
   Leased<const float> query_norm;  ///< [head_dim]; empty means none.
-  Leased<const float> key_norm;    ///< [head_dim]; empty means none.
+  Leased<const float> key_norm;    ///< [value_dim]; empty means none.
   float epsilon;
   std::uint32_t rope_dim;  ///< 0: no rotation.
   RopeStyle style;
@@ -144,6 +147,9 @@ struct HeadsArgs {
   const float* query_scales = nullptr;           ///< [n_rows]; null means 1.
   bool uses_window_angles = false;               ///< cos_sin is StepInput::window_cos_sin.
   std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+
+  /// The first rotated element of a head.
+  std::uint32_t rope_begin() const { return layout.is_latent() ? layout.head_dim - rope_dim : 0; }
 };
 
 /// gate = activation of gate and up, elementwise; SwiGLU is the usual one (Shazeer 2020).
@@ -201,24 +207,37 @@ struct ExpertRoutingArgs {
   /// [n_experts], added to probabilities for the choice only; empty means a choice by score.
   Leased<const float> selection_bias = {};
   float scale = 1.0F;  ///< Multiplies the weights.
+  /// Groups of n_experts / n_groups neighbouring experts, of which a row uses only the best
+  /// n_groups_used.
+  std::uint32_t n_groups = 1;  ///< Divides n_experts; 1 … kMaxExpertGroups.
+  std::uint32_t n_groups_used = 1;
 };
+inline constexpr std::uint32_t kMaxExpertGroups = 32;
 
 /// out[i, :] = W of item i's expert · x[i / items_per_x, :] (+ bias). An *item* is the k-th expert
 /// of a row: item = row · n_used + k.
+///
+/// The same operator multiplies by one matrix per head: `chosen` is null then, and every row uses
+/// all matrices in their order.
 struct ExpertMatmulArgs {
   LaunchSite site;
   /// [n_experts · n_out, n_in]: the matrices are consecutive. With row groups, n_out is a multiple
   /// of kGroupRows.
   WeightMatrix weight;
   std::uint32_t n_experts;
-  const std::uint32_t* chosen;  ///< [n_items]: the expert of each item.
+  const std::uint32_t* chosen;  ///< [n_items]: the expert of each item; null: i mod n_experts.
   std::uint32_t n_items;
   const float* x;                 ///< [n_items / items_per_x, n_in]
   std::uint32_t items_per_x;      ///< n_used if the items of a row share a row of x, otherwise 1.
-  float* out;                     ///< [n_items, n_out]
+  float* out;                     ///< [n_items, n_out], out_stride apart
   Leased<const float> bias = {};  ///< [n_experts, n_out], added to the product; empty means none.
+  std::uint32_t out_stride = 0;   ///< In elements, at least n_out; 0: n_out.
 
   std::uint32_t n_out() const { return weight.n_out / n_experts; }
+  std::uint32_t stride() const { return out_stride != 0 ? out_stride : n_out(); }
+  std::uint32_t expert_of(std::uint32_t item) const {
+    return chosen != nullptr ? chosen[item] : item % n_experts;
+  }
 };
 
 /// out[r, :] += Σ_k weight(r, k) · x[r, k, :], k ascending, one fma each.

@@ -34,7 +34,7 @@ struct WeighRun {
   std::uint32_t end;
 };
 
-/// [head_dim]: the value at position i of the tile's partition.
+/// [value_dim]: the value at position i of the tile's partition.
 template <class Kv>
 const Kv* value_at(const AttentionTile& tile, std::uint32_t i) {
   return reinterpret_cast<const Kv*>(tile.values[i / KvLayout::kBlockTokens]) +
@@ -132,7 +132,7 @@ template <class Ops, class Kv>
 void weigh_values(const AttentionTile& tile) {
   const std::uint32_t most = tile.n_positions[tile.n_queries - 1];
   for (std::uint32_t query = 0; query < tile.n_queries; ++query)
-    std::fill_n(tile.partial[query] + kPartialAcc, tile.head_dim, 0.0F);
+    std::fill_n(tile.partial[query] + kPartialAcc, tile.value_dim, 0.0F);
   if constexpr (kHasScales<Kv>) {
     AttentionTile wide = tile;
     const std::uint32_t first = tile.n_skipped[0] / KvLayout::kBlockTokens * KvLayout::kBlockTokens;

@@ -44,7 +44,7 @@ struct CpuAttention::Wave {
   /// True if merging the queries of a unit takes at most a quarter of the unit's time.
   bool merges_in_units() const {
     return std::uint64_t{kMaxTileQueries} * most_partitions *
-               (args.layout.head_dim + kMacsPerExp) <=
+               (args.layout.value_dim() + kMacsPerExp) <=
            kTileMacs / 4;
   }
 };
@@ -98,7 +98,7 @@ void CpuAttention::add_tiles(const Wave& wave, std::uint32_t first, std::uint32_
                wave.row(end - 1).position + 1 - partition * kPartitionPositions) -
       positions_skipped(wave.row(first).position, wave.args.window, partition);
   const std::uint64_t macs_each =
-      std::uint64_t{most_positions} * (2 * layout.head_dim + kMacsPerExp);
+      std::uint64_t{most_positions} * (layout.head_dim + layout.value_dim() + kMacsPerExp);
   const std::uint32_t most = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(cpu_.kernels.attend_tile_macs / macs_each, 1, kMaxTileQueries));
   const std::uint32_t per_tile =
@@ -131,19 +131,19 @@ void CpuAttention::plan_tiles(const Wave& wave) {
 float* CpuAttention::partials_of(const Wave& wave, Query query) {
   const std::size_t first = first_partial_[query.row - wave.first_row] +
                             std::size_t{query.head} * wave.partitions(query.row).count;
-  return partials_.data() + first * partial_floats(wave.args.layout.head_dim);
+  return partials_.data() + first * partial_floats(wave.args.layout.value_dim());
 }
 
 /// Fills in the queries of a tile: rows of one sequence, and for each row the heads of one kv head.
 void CpuAttention::place_queries(const Wave& wave, const TilePlan& plan, AttentionTile& tile) {
-  const std::uint32_t head_dim = wave.args.layout.head_dim;
+  const KvLayer& layout = wave.args.layout;
   for (std::uint32_t i = 0; i < plan.n_queries; ++i) {
     const Query query = query_of(wave, plan, i);
     const std::size_t at = std::size_t{query.row} * wave.args.n_heads + query.head;
-    tile.q[i] = wave.args.q + at * head_dim;
+    tile.q[i] = wave.args.q + at * layout.head_dim;
     const std::uint32_t position = wave.row(query.row).position;
     const std::size_t of_row = plan.partition - wave.partitions(query.row).first;
-    tile.partial[i] = partials_of(wave, query) + of_row * partial_floats(head_dim);
+    tile.partial[i] = partials_of(wave, query) + of_row * partial_floats(layout.value_dim());
     tile.n_skipped[i] = positions_skipped(position, wave.args.window, plan.partition);
     tile.n_positions[i] =
         std::min(kPartitionPositions, position + 1 - plan.partition * kPartitionPositions);
@@ -170,6 +170,7 @@ LaunchStatus CpuAttention::score(const Wave& wave) {
     AttentionTile tile{};
     place_queries(wave, plan, tile);
     tile.head_dim = layout.head_dim;
+    tile.value_dim = layout.value_dim();
     tile.scale = wave.args.scale;
     tile.softcap = wave.args.softcap;
     tile.type = layout.type;
@@ -194,10 +195,10 @@ LaunchStatus CpuAttention::score(const Wave& wave) {
 
 void CpuAttention::merge_query(const LaunchPermit& permit, const Wave& wave, Query query) {
   const AttentionArgs& args = wave.args;
-  const std::uint32_t head_dim = args.layout.head_dim;
-  cpu_.kernels.merge(partials_of(wave, query), wave.partitions(query.row).count, head_dim,
+  const std::uint32_t value_dim = args.layout.value_dim();
+  cpu_.kernels.merge(partials_of(wave, query), wave.partitions(query.row).count, value_dim,
                      args.sinks ? permit.open(args.sinks)[query.head] : kNoSink,
-                     args.out + (std::size_t{query.row} * args.n_heads + query.head) * head_dim);
+                     args.out + (std::size_t{query.row} * args.n_heads + query.head) * value_dim);
 }
 
 /// Merges those queries of the tile whose other partitions are computed.
@@ -217,7 +218,7 @@ LaunchStatus CpuAttention::merge(const Wave& wave) {
   const std::uint32_t n_queries = wave.n_rows * n_heads;
   const std::uint64_t partials_each = (wave.n_partials + n_queries - 1) / n_queries;
   return cpu_.each_part(wave.context, label(wave.context, LaunchSite::AttentionMerge), n_queries,
-                        partials_each * (wave.args.layout.head_dim + kMacsPerExp),
+                        partials_each * (wave.args.layout.value_dim() + kMacsPerExp),
                         [&](const LaunchPermit& permit, Span32 span) {
                           for (std::uint32_t i = span.begin; i < span.end; ++i) {
                             const std::uint32_t r = wave.first_row + i / n_heads;

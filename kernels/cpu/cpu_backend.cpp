@@ -92,6 +92,7 @@ void CpuBackend::append(const LaunchPermit& permit, const LaunchContext& context
   for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
     const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
     store_entry(cpu_.kernels, layout, args.k + from, block + layout.head_offset_bytes(0, h), slot);
+    if (layout.is_latent()) continue;
     store_entry(cpu_.kernels, layout, args.v + from, block + layout.head_offset_bytes(1, h), slot);
   }
 }
@@ -100,10 +101,12 @@ void CpuBackend::append(const LaunchPermit& permit, const LaunchContext& context
 LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t head_dim = args.layout.head_dim;
   const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
-  const auto prepare = [&](float* heads, std::uint32_t n, const float* norm, std::size_t r) {
+  const auto prepare = [&](float* heads, std::uint32_t n, const float* norm,
+                           std::uint32_t norm_width, std::size_t r) {
     for (float* head = heads + r * n * head_dim; n > 0; --n, head += head_dim) {
-      if (norm != nullptr) cpu_.kernels.rms_norm_row({head, norm, head, head_dim, args.epsilon});
-      cpu_.kernels.rope_head(head, args.cos_sin + r * args.rope_dim, args.rope_dim, args.style);
+      if (norm != nullptr) cpu_.kernels.rms_norm_row({head, norm, head, norm_width, args.epsilon});
+      cpu_.kernels.rope_head(head + args.rope_begin(), args.cos_sin + r * args.rope_dim,
+                             args.rope_dim, args.style);
     }
   };
   const std::uint64_t elements = std::uint64_t{args.n_heads + 2 * n_kv_heads} * head_dim;
@@ -111,11 +114,12 @@ LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const Heads
       context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
       elements * 2 * kMacsPerElement, [&](const LaunchPermit& permit, std::size_t r) {
         if (!permit.is_live(context.rows[r].sequence)) return;
-        prepare(args.q, args.n_heads, args.query_norm ? permit.open(args.query_norm) : nullptr, r);
+        prepare(args.q, args.n_heads, open_or_null(permit, args.query_norm), head_dim, r);
         if (args.query_scales != nullptr)
           scale_vector({args.q + r * args.n_heads * head_dim, args.n_heads * head_dim},
                        args.query_scales[r]);
-        prepare(args.k, n_kv_heads, args.key_norm ? permit.open(args.key_norm) : nullptr, r);
+        prepare(args.k, n_kv_heads, open_or_null(permit, args.key_norm), args.layout.value_dim(),
+                r);
         append(permit, context, args, r);
       });
 }

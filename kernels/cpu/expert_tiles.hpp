@@ -18,7 +18,7 @@ class ExpertTiles {
   /// `count(n)` tiles.
   template <class Count>
   std::uint32_t begin(const ExpertMatmulArgs& args, Count&& count) {
-    items_ = groups_.sort({args.chosen, args.n_items});
+    items_ = groups_.sort(args);
     end_ = first_tile_.begin() + args.n_experts + 1;
     first_tile_[0] = 0;
     for (std::uint32_t e = 0; e < args.n_experts; ++e) {

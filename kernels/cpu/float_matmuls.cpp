@@ -122,7 +122,7 @@ LaunchStatus FloatMatmuls::expert_matmul(const LaunchContext& context, const Exp
         permit, {args.weight, own.expert * n_out, tiles, own.index, thread},
         [&](std::uint32_t i, Span32) { return item_row(args, own.items[i]); },
         [&](std::uint32_t i, std::uint32_t o, std::uint32_t n, const float* products) {
-          float* out = args.out + std::size_t{own.items[i]} * n_out + o;
+          float* out = args.out + std::size_t{own.items[i]} * args.stride() + o;
           std::copy_n(products, n, out);
           if (bias != nullptr)
             for (std::uint32_t k = 0; k < n; ++k) out[k] += bias[o + k];

@@ -239,7 +239,7 @@ LaunchStatus Int8Matmuls::expert_matmul(const LaunchContext& context, const Expe
         for (std::uint32_t g = set.begin; g < set.end; ++g)
           std::copy_n(
               dots[g - set.begin][i], kGroupRows,
-              args.out + (std::size_t{tile.items[batch.begin + i]} * n_groups + g) * kGroupRows);
+              args.out + std::size_t{tile.items[batch.begin + i]} * args.stride() + g * kGroupRows);
     });
   };
   const MatmulArgs inputs{.site = args.site, .weight = weight, .x = args.x, .out = args.out};

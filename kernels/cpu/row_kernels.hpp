@@ -110,11 +110,12 @@ inline constexpr std::uint32_t kWidenedPositions = 4 * KvLayout::kBlockTokens;
 /// rows.
 struct AttentionTile {
   const float* q[kMaxTileQueries];             // each [head_dim]
-  float* partial[kMaxTileQueries];             // each [partial_floats(head_dim)]
+  float* partial[kMaxTileQueries];             // each [partial_floats(value_dim)]
   std::uint32_t n_skipped[kMaxTileQueries];    // positions before the window, ascending
   std::uint32_t n_positions[kMaxTileQueries];  // n_skipped + 1 … kPartitionPositions, ascending
   std::uint32_t n_queries;                     // 1 … kMaxTileQueries
   std::uint32_t head_dim;
+  std::uint32_t value_dim;  // of a stored row of head_dim elements
   float scale;
   float softcap;  // 0: none
   KvType type;

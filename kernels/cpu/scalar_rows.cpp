@@ -52,7 +52,7 @@ struct AttentionOps {
   static void weigh(const AttentionTile& tile, const WeighRun& run) {
     for (std::uint32_t i = run.begin; i < run.end; ++i) {
       const Kv* value = value_at<Kv>(tile, i);
-      for (std::uint32_t d = 0; d < tile.head_dim; ++d) {
+      for (std::uint32_t d = 0; d < tile.value_dim; ++d) {
         const float element = as_float(value[d]);
         for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries;
              ++query) {

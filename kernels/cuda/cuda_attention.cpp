@@ -23,9 +23,10 @@ Result<CudaAttention> CudaAttention::create(CudaResources& cuda) {
 
 LaunchStatus CudaAttention::run(const LaunchContext& context, const AttentionArgs& args) {
   expect_within_limits(cuda_.limits, context, args);
-  const std::uint32_t width = args.n_heads * args.layout.head_dim;
-  const RowForm next = args.n_heads <= device::kMaxMergedHeads ? cuda_.prepared.expected_form(width)
-                                                               : RowForm::Floats;
+  const std::uint32_t width = args.n_heads * args.layout.value_dim();
+  // The results of latent attention are rows of a matrix per head.
+  const bool is_one_row = args.n_heads <= device::kMaxMergedHeads && !args.layout.is_latent();
+  const RowForm next = is_one_row ? cuda_.prepared.expected_form(width) : RowForm::Floats;
   cuda_.prepared.overwrite(args.out, width, next);
   const AttentionPlanInput input{.tables = cuda_.step().block_tables(),
                                  .scratch = reinterpret_cast<float*>(partials_.data()),

@@ -115,7 +115,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
          .kv = device::KvAddressing::of(args.layout, cuda_->step().block_tables()),
          .q = args.q,
          .k = args.k,
-         .v = args.v,
+         .v = args.layout.is_latent() ? nullptr : args.v,
          .q_norm = open_or_null(permit, args.query_norm),
          .k_norm = open_or_null(permit, args.key_norm),
          .cos_sin =
@@ -124,6 +124,8 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
          .n_heads = args.n_heads,
          .n_kv_heads = args.layout.n_kv_heads,
          .head_dim = args.layout.head_dim,
+         .value_dim = args.layout.value_dim(),
+         .rope_begin = args.rope_begin(),
          .rope_dim = args.rope_dim,
          .epsilon = args.epsilon,
          .style = args.style},

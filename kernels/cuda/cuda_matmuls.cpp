@@ -89,7 +89,10 @@ LaunchStatus CudaMatmuls::expert_matmul(const LaunchContext& context,
   operands.n_out = args.n_out();
   operands.x = args.x;
   operands.out = args.out;
-  operands.experts = {.chosen = args.chosen, .items_per_x = args.items_per_x};
+  operands.out_stride = args.out_stride;
+  operands.experts = {.chosen = args.chosen,
+                      .items_per_x = args.items_per_x,
+                      .n_in_turn = args.chosen == nullptr ? args.n_experts : 0};
   operands.n_experts = args.n_experts;
   operands.n_results *= per_row;
   operands.count.per_row = per_row;

@@ -89,7 +89,7 @@ constexpr Architecture kArchitectures[] = {
      .rope_style = RopeStyle::Interleaved,
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
-     .experts = kErnie45Experts,
+     .experts = kOptionallyBiasedExperts,
      .has_shared_expert = true,
      .normalize_expert_weights = true},
     {.name = "glm4",
@@ -112,6 +112,16 @@ constexpr Architecture kArchitectures[] = {
      .experts = kBiasedExperts,
      .normalize_expert_weights = true,
      .expert_gating = ExpertGating::Sigmoid},
+    {.name = "deepseek2",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLatentAttention,
+     .feed_forward = kFeedForward,
+     .experts = kOptionallyBiasedExperts,
+     .has_shared_expert = true,
+     .reads_expert_weights_norm = true,
+     .reads_expert_gating = true,
+     .sigmoid_models = {.n_vocab = 154880, .least_layers = 47, .most_layers = 48},  // GLM-4.7-Flash
+     .has_latent_attention = true},
     {.name = "gemma2",
      .rope_style = RopeStyle::Halves,
      .attention = kGemma2Attention,
@@ -175,8 +185,35 @@ std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t 
       return config.experts.n_shared_ff;
     case TensorDim::Vocabulary:
       return config.n_vocab;
+    case TensorDim::QueryRank:
+      return config.latent.query_rank;
+    case TensorDim::DirectQuery:
+      return config.latent.query_rank == 0 ? config.n_embd : 0;
+    case TensorDim::UnrotatedHead:
+      return config.latent.unrotated_dim;
+    case TensorDim::RotatedHead:
+      return config.rope.dim;
+    case TensorDim::LatentRank:
+      return config.latent.rank;
+    case TensorDim::LatentValue:
+      return config.latent.value_dim;
+    case TensorDim::AttentionOutput:
+      return attention_width(config);
   }
   return 0;
+}
+
+std::uint32_t matrix_count(const TensorSpec& spec, const ModelConfig& config) {
+  switch (spec.presence) {
+    case Presence::PerExpert:
+      return config.experts.n_experts;
+    case Presence::PerHead:
+      return config.n_heads;
+    case Presence::Required:
+    case Presence::Optional:
+      return 1;
+  }
+  return 1;
 }
 
 const Architecture* find_architecture(std::string_view name) {

@@ -24,25 +24,38 @@ enum class TensorDim : std::uint8_t {
   ExpertFeedForward,  ///< experts.n_ff
   SharedFeedForward,  ///< experts.n_shared_ff
   Vocabulary,         ///< n_vocab
+  // Of latent attention; see LatentConfig.
+  QueryRank,        ///< latent.query_rank
+  DirectQuery,      ///< n_embd if there is no query rank, otherwise 0
+  UnrotatedHead,    ///< latent.unrotated_dim
+  RotatedHead,      ///< rope.dim
+  LatentRank,       ///< latent.rank
+  LatentValue,      ///< latent.value_dim
+  AttentionOutput,  ///< n_heads · latent.value_dim
 };
 
 struct ModelConfig;
 /// The dimension of a tensor of layer `layer`; tensors of no layer have the same in every one.
 std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t layer);
 
+struct TensorSpec;
+/// The number of matrices that a tensor consists of.
+std::uint32_t matrix_count(const TensorSpec& spec, const ModelConfig& config);
+
 /// The number of copies of a tensor in a layer, and whether it may be absent.
 enum class Presence : std::uint8_t {
   Required,
   Optional,   ///< Used if the file has it.
   PerExpert,  ///< Required; one matrix per expert, concatenated in one tensor.
+  PerHead,    ///< Likewise one matrix per query head.
 };
 
 /// A tensor of a model. Vectors (one row) are always F32. A model in which one of the dimensions is
 /// 0 has no such tensor.
 ///
 /// A file may instead have one tensor `fused` that contains the rows of several tensors, in their
-/// order in the table: all rows of the first one, then of the second one. With experts, each
-/// expert's matrix is fused like that.
+/// order in the table: all rows of the first one, then of the second one. With experts or heads,
+/// each of their matrices is fused like that.
 struct TensorSpec {
   std::string_view name;  ///< For tensors of a block: the part after "blk.N.".
   TensorDim columns;
@@ -71,6 +84,13 @@ struct SoftcapRule {
   float logits = 0.0f;
 };
 
+/// Models that gate their experts by sigmoids although their files do not say so.
+struct SigmoidModels {
+  std::uint32_t n_vocab = 0;
+  std::uint32_t least_layers = 0;
+  std::uint32_t most_layers = 0;
+};
+
 /// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Layers with
 /// experts have `experts` instead of `feed_forward`.
 struct Architecture {
@@ -86,6 +106,9 @@ struct Architecture {
   /// Only if the file says so, in expert_weights_norm.
   bool reads_expert_weights_norm = false;
   ExpertGating expert_gating = ExpertGating::Softmax;
+  /// The file may name another one, in expert_gating_func.
+  bool reads_expert_gating = false;
+  SigmoidModels sigmoid_models = {};
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;
   /// The file may scale embeddings, residual branches, attention scores and logits.
@@ -98,6 +121,7 @@ struct Architecture {
   bool embeds_by_root_width = false;  ///< Embeddings are multiplied by sqrt(n_embd).
   /// Models of this many layers divide scores by sqrt(n_embd / n_heads) instead of sqrt(head_dim).
   std::uint32_t wide_score_layers = 0;
+  bool has_latent_attention = false;  ///< See LatentConfig.
 };
 
 /// Returns null for an unsupported architecture.

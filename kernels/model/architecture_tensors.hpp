@@ -134,6 +134,27 @@ inline constexpr TensorSpec kGptOssAttention[] = {
     {"attn_output.bias", TensorDim::Embedding, TensorDim::One},
 };
 
+// Every head of the tensor of queries has its unrotated rows first. A file has one of the two forms
+// of queries.
+inline constexpr TensorSpec kLatentAttention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q_a.weight", TensorDim::Embedding, TensorDim::QueryRank},
+    {"attn_kv_a_mqa.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_q_a_norm.weight", TensorDim::QueryRank, TensorDim::One},
+    {"attn_q_unrotated.weight", TensorDim::QueryRank, TensorDim::UnrotatedHead, Presence::PerHead,
+     "attn_q_b.weight"},
+    {"attn_q_rotated.weight", TensorDim::QueryRank, TensorDim::RotatedHead, Presence::PerHead,
+     "attn_q_b.weight"},
+    {"attn_q_unrotated.weight", TensorDim::DirectQuery, TensorDim::UnrotatedHead, Presence::PerHead,
+     "attn_q.weight"},
+    {"attn_q_rotated.weight", TensorDim::DirectQuery, TensorDim::RotatedHead, Presence::PerHead,
+     "attn_q.weight"},
+    {"attn_k_b.weight", TensorDim::UnrotatedHead, TensorDim::LatentRank, Presence::PerHead},
+    {"attn_kv_a_norm.weight", TensorDim::LatentRank, TensorDim::One},
+    {"attn_v_b.weight", TensorDim::LatentRank, TensorDim::LatentValue, Presence::PerHead},
+    {"attn_output.weight", TensorDim::AttentionOutput, TensorDim::Embedding},
+};
+
 inline constexpr TensorSpec kFeedForward[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
@@ -214,7 +235,7 @@ inline constexpr TensorSpec kBiasedExpertsAndShared[] = {
 inline constexpr auto kBiasedExperts = std::span(kBiasedExpertsAndShared).first<6>();
 
 // The same tensors of files that may lack the bias with which experts are chosen.
-inline constexpr auto kErnie45Experts = [] {
+inline constexpr auto kOptionallyBiasedExperts = [] {
   auto specs = std::to_array(kBiasedExpertsAndShared);
   specs[2].presence = Presence::Optional;
   return specs;

@@ -66,8 +66,20 @@ std::string read_name(const GgufFile& file, std::string_view architecture) {
   return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
 }
 
-Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
+Result<void> read_latent_attention(const GgufFile& file, const ArchitectureKeys& keys,
+                                   ModelConfig& config) {
+  config.latent = TRY(read_latent(file, keys));
+  config.n_kv_heads = 1;
+  config.head_dim = config.latent.rank + TRY(read_rotated_dim(keys));
+  if (config.head_dim <= kMaxHeadDim) return {};
+  return keys.unsupported("keys are {} wide; this build supports at most {}", config.head_dim,
+                          kMaxHeadDim);
+}
+
+Result<void> read_attention(const GgufFile& file, const ArchitectureKeys& keys,
+                            const Architecture& architecture, ModelConfig& config) {
   config.n_heads = TRY(keys.count("attention.head_count", kMaxHeads));
+  if (architecture.has_latent_attention) return read_latent_attention(file, keys, config);
   config.n_kv_heads = TRY(keys.count_or("attention.head_count_kv", kMaxHeads, config.n_heads));
   if (config.n_heads % config.n_kv_heads != 0)
     return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
@@ -143,19 +155,46 @@ Result<bool> read_weights_norm(const ArchitectureKeys& keys, const Architecture&
                           asked, architecture.name);
 }
 
-/// Refuses routing that the architecture's row does not describe.
-Result<void> check_routing(const ArchitectureKeys& keys, const Architecture& architecture) {
-  const bool is_sigmoid = architecture.expert_gating == ExpertGating::Sigmoid;
-  const std::uint32_t gating = is_sigmoid ? 2 : 1;
-  const auto asked = TRY(keys.get_or<std::uint32_t>("expert_gating_func", 0));
-  if (asked != 0 && asked != gating)
-    return keys.unsupported("{} is {}; this build computes {} with {}, a {}",
-                            keys.key("expert_gating_func"), asked, architecture.name, gating,
-                            is_sigmoid ? "sigmoid" : "softmax");
-  const auto groups = TRY(keys.get_or<std::uint32_t>("expert_group_count", 0));
-  if (groups > 1)
-    return keys.unsupported("{} is {}; this build chooses experts among all",
-                            keys.key("expert_group_count"), groups);
+/// The gating of a file that does not name it.
+ExpertGating default_gating(const Architecture& architecture, const ModelConfig& config) {
+  const SigmoidModels& models = architecture.sigmoid_models;
+  const bool is_one_of_them = config.n_vocab == models.n_vocab &&
+                              config.n_layers >= models.least_layers &&
+                              config.n_layers <= models.most_layers;
+  return is_one_of_them ? ExpertGating::Sigmoid : architecture.expert_gating;
+}
+
+/// Reads the gating. Refuses what the architecture's row does not describe.
+Result<ExpertGating> read_gating(const ArchitectureKeys& keys, const Architecture& architecture,
+                                 const ModelConfig& config) {
+  constexpr std::string_view kKey = "expert_gating_func";
+  const auto asked = TRY(keys.get_or<std::uint32_t>(kKey, 0));
+  if (asked == 0) return default_gating(architecture, config);
+  const ExpertGating gating = asked == 2 ? ExpertGating::Sigmoid : ExpertGating::Softmax;
+  const bool is_known = asked == 1 || asked == 2;
+  if (is_known && (architecture.reads_expert_gating || gating == architecture.expert_gating))
+    return gating;
+  return keys.unsupported("{} is {}; this build computes {} with {}", keys.key(kKey), asked,
+                          architecture.name,
+                          architecture.reads_expert_gating ? "1, a softmax, or 2, a sigmoid"
+                          : architecture.expert_gating == ExpertGating::Sigmoid ? "2, a sigmoid"
+                                                                                : "1, a softmax");
+}
+
+/// Reads the groups of experts.
+Result<void> read_groups(const ArchitectureKeys& keys, ExpertConfig& experts) {
+  constexpr std::string_view kCount = "expert_group_count";
+  constexpr std::string_view kUsed = "expert_group_used_count";
+  if (TRY(keys.get_or<std::uint32_t>(kCount, 0)) <= 1) return {};
+  experts.n_groups = TRY(keys.count(kCount, kMaxExpertGroups));
+  experts.n_groups_used = TRY(keys.count(kUsed, kMaxExpertGroups));
+  if (experts.n_experts % experts.n_groups != 0)
+    return keys.corrupt("{} experts do not divide into {} groups", experts.n_experts,
+                        experts.n_groups);
+  const std::uint32_t reachable = experts.n_groups_used * (experts.n_experts / experts.n_groups);
+  if (experts.n_groups_used > experts.n_groups || experts.n_used > reachable)
+    return keys.corrupt("{} is {} of {} groups, for {} experts of a row", keys.key(kUsed),
+                        experts.n_groups_used, experts.n_groups, experts.n_used);
   return {};
 }
 
@@ -172,8 +211,9 @@ Result<std::uint32_t> read_shared_width(const ArchitectureKeys& keys,
   return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
 }
 
+/// `config` has its layers and tokens.
 Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
-                                  std::uint32_t n_layers, std::uint32_t n_ff) {
+                                  const ModelConfig& config, std::uint32_t n_ff) {
   ExpertConfig experts{};
   const bool supports_dense = !architecture.feed_forward.empty();
   if (supports_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
@@ -187,17 +227,17 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
                         experts.n_experts);
   constexpr std::string_view kDense = "leading_dense_block_count";
   experts.n_dense_layers = TRY(keys.get_or<std::uint32_t>(kDense, 0));
-  if (experts.n_dense_layers > n_layers)
+  if (experts.n_dense_layers > config.n_layers)
     return keys.corrupt("{} is {} of {} layers", keys.key(kDense), experts.n_dense_layers,
-                        n_layers);
+                        config.n_layers);
   if (experts.n_dense_layers > 0 && !supports_dense)
     return keys.unsupported("{} is {}; this build computes {} with experts in every layer",
                             keys.key(kDense), experts.n_dense_layers, architecture.name);
   experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
   experts.n_shared_ff = TRY(read_shared_width(keys, architecture, experts.n_ff, n_ff));
-  TRY(check_routing(keys, architecture));
+  TRY(read_groups(keys, experts));
   experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));
-  experts.gating = architecture.expert_gating;
+  experts.gating = TRY(read_gating(keys, architecture, config));
   experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
   return experts;
 }
@@ -241,9 +281,13 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
   config.head_epsilon = TRY(keys.between(kEpsilon, 0.0f, 1.0f, epsilon));
   config.rms_epsilon = config.head_epsilon;
   const bool has_wide_scores = config.n_layers == architecture.wide_score_layers;
-  const std::uint32_t score_width =
-      has_wide_scores ? config.n_embd / config.n_heads : config.head_dim;
+  const std::uint32_t head_dim = architecture.has_latent_attention
+                                     ? config.latent.unrotated_dim + config.rope.dim
+                                     : config.head_dim;
+  const std::uint32_t score_width = has_wide_scores ? config.n_embd / config.n_heads : head_dim;
   config.scales.attention = 1.0f / std::sqrt(static_cast<float>(score_width));
+  if (architecture.has_latent_attention)
+    config.scales.attention *= TRY(adapt_magnitude(keys, config.rope));
   if (architecture.embeds_by_root_width)
     config.scales.embedding = std::sqrt(static_cast<float>(config.n_embd));
   if (!architecture.has_scales) return {};
@@ -297,7 +341,8 @@ std::vector<LayerConfig> uniform_layers(const ModelConfig& config) {
   for (std::uint32_t i = 0; i < config.n_layers; ++i)
     layers.push_back({.n_kv_heads = config.n_kv_heads,
                       .head_dim = config.head_dim,
-                      .n_ff = config.experts.in_layer(i) ? 0 : config.n_ff});
+                      .n_ff = config.experts.in_layer(i) ? 0 : config.n_ff,
+                      .latent_dim = config.latent.rank});
   return layers;
 }
 
@@ -330,18 +375,18 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.n_layers = n_blocks - config.n_skipped_layers;
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
   const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
-  config.experts = TRY(read_experts(keys, *architecture, config.n_layers, n_ff));
+  config.n_vocab = TRY(read_vocabulary_size(file, keys));
+  config.experts = TRY(read_experts(keys, *architecture, config, n_ff));
   config.n_ff = config.experts.in_layer(0) ? 0 : n_ff;
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
-  TRY(read_attention(keys, config));
+  TRY(read_attention(file, keys, *architecture, config));
   config.rope = TRY(read_rope(file, keys, config.head_dim, config.n_context, *architecture));
   if (architecture->windows.rotates_plainly && config.windows.width > 0)
     config.window_rope = TRY(read_window_rope(keys, config.rope, architecture->windows.freq_base));
   TRY(read_scales(keys, *architecture, config));
   config.softcaps = TRY(read_softcaps(keys, *architecture));
   config.activation = architecture->activation;
-  config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
   config.layers = uniform_layers(config);
   config.pooling_type = TRY(read_pooling_type(keys));

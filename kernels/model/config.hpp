@@ -11,6 +11,7 @@
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
+#include "kernels/model/latent_config.hpp"
 #include "kernels/model/rope_config.hpp"
 #include "kernels/model/window_config.hpp"
 #include "kernels/op_args.hpp"
@@ -27,6 +28,8 @@ struct ExpertConfig {
   float scale = 1.0f;                ///< Multiplies the weights of chosen experts.
   std::uint32_t n_shared_ff = 0;     ///< Width of the expert that computes every row; 0: none.
   std::uint32_t n_dense_layers = 0;  ///< The first layers, which have no experts.
+  std::uint32_t n_groups = 1;        ///< See ExpertRoutingArgs.
+  std::uint32_t n_groups_used = 1;
 
   bool in_layer(std::uint32_t layer) const { return n_experts > 0 && layer >= n_dense_layers; }
 
@@ -63,9 +66,10 @@ std::string_view name(PoolingType type);
 
 /// The shape of one layer.
 struct LayerConfig {
-  std::uint32_t n_kv_heads;  ///< Divides n_heads.
-  std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
-  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts instead.
+  std::uint32_t n_kv_heads;      ///< Divides n_heads.
+  std::uint32_t head_dim;        ///< n_heads · head_dim may differ from n_embd.
+  std::uint32_t n_ff;            ///< Width of the feed-forward; 0: the layer has experts instead.
+  std::uint32_t latent_dim = 0;  ///< See KvLayer.
 
   bool operator==(const LayerConfig&) const = default;
 };
@@ -86,6 +90,7 @@ struct ModelConfig {
   std::uint32_t n_ff;               ///< The largest of any layer.
   std::vector<LayerConfig> layers;  ///< [n_layers]
   ExpertConfig experts;
+  LatentConfig latent;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
   /// At most the positions that the model was trained for and attends to.
   std::uint32_t n_context;
@@ -108,6 +113,11 @@ struct ModelConfig {
 /// Layers that all have the largest shape of the model, except that those with experts have no
 /// n_ff.
 std::vector<LayerConfig> uniform_layers(const ModelConfig& config);
+
+/// Elements of all heads together that a layer's output matrix reads.
+inline std::uint32_t attention_width(const ModelConfig& config) {
+  return config.n_heads * (config.latent.rank > 0 ? config.latent.value_dim : config.head_dim);
+}
 
 /// The larger width of the feed-forwards that compute every row.
 inline std::uint32_t common_ff(const ModelConfig& config) {

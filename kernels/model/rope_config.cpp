@@ -91,11 +91,13 @@ Result<float> read_magnitude(const ArchitectureKeys& keys) {
 
 Result<QueryTemperature> read_query_temperature(const ArchitectureKeys& keys) {
   constexpr std::string_view kKey = "attention.temperature_scale";
+  constexpr std::string_view kStep = "attention.temperature_length";
   const auto growth = TRY(keys.get_or<float>(kKey, 0.0f));
   if (growth == 0.0f) return QueryTemperature{};
   QueryTemperature temperature;
   temperature.growth = TRY(keys.between(kKey, 0.0f, kMaxMagnitude, growth));
-  temperature.step = TRY(keys.count("rope.scaling.original_context_length", kMaxContext));
+  const auto step = keys.has(kStep) ? kStep : "rope.scaling.original_context_length";
+  temperature.step = TRY(keys.count(step, kMaxContext));
   return temperature;
 }
 

@@ -22,10 +22,15 @@ struct StepBuffers {
   float* q = nullptr;          // [max_rows, n_heads, head_dim]
   float* k = nullptr;          // [max_rows, n_kv_heads, head_dim]
   float* v = nullptr;          // [max_rows, n_kv_heads, head_dim]
-  float* attention = nullptr;  // [max_rows, n_heads, head_dim]
+  float* attention = nullptr;  // [max_rows, n_heads, head_dim or latent.rank]
   float* gate = nullptr;       // [max_rows, common_ff]
   float* up = nullptr;         // [max_rows, common_ff]
   float* logits = nullptr;     // [max_logit_rows, n_vocab]
+
+  // Used by models with latent attention, which have no v.
+  float* latent_query = nullptr;     // [max_rows, latent.query_rank]
+  float* unrotated_query = nullptr;  // [max_rows, n_heads, latent.unrotated_dim]
+  float* head_values = nullptr;      // [max_rows, n_heads, latent.value_dim]
 
   // Used by models with experts.
   float* scores = nullptr;          // [max_rows, n_experts]
@@ -44,11 +49,18 @@ struct StepBuffers {
     take(normed, rows * config.n_embd);
     take(q, rows * config.n_heads * config.head_dim);
     take(k, rows * config.n_kv_heads * config.head_dim);
-    take(v, rows * config.n_kv_heads * config.head_dim);
-    take(attention, rows * config.n_heads * config.head_dim);
+    const LatentConfig& latent = config.latent;
+    const bool is_latent = latent.rank > 0;
+    take(v, is_latent ? 0 : rows * config.n_kv_heads * config.head_dim);
+    take(attention, rows * config.n_heads * (is_latent ? latent.rank : config.head_dim));
     take(gate, rows * common_ff(config));
     take(up, rows * common_ff(config));
     take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
+    if (is_latent) {
+      take(latent_query, rows * latent.query_rank);
+      take(unrotated_query, rows * config.n_heads * latent.unrotated_dim);
+      take(head_values, rows * config.n_heads * latent.value_dim);
+    }
     const ExpertConfig& experts = config.experts;
     if (experts.n_experts == 0) return;
     const std::size_t used = rows * experts.n_used;

@@ -68,12 +68,16 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   return needs;
 }
 
-/// A group contains rows of one matrix only, so rows of expert matrices are grouped only if they
-/// form whole groups.
+bool has_several_matrices(const TensorSpec& rule) {
+  return rule.presence == Presence::PerExpert || rule.presence == Presence::PerHead;
+}
+
+/// A group contains rows of one matrix only, so rows of matrices of experts or heads are grouped
+/// only if they form whole groups.
 MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32_t rows_per_matrix,
                         Arithmetic arithmetic) {
   const bool is_matrix = need.rule.rows != TensorDim::One;
-  const bool fits = need.rule.presence != Presence::PerExpert || rows_per_matrix % kGroupRows == 0;
+  const bool fits = !has_several_matrices(need.rule) || rows_per_matrix % kGroupRows == 0;
   return arithmetic == Arithmetic::Int8 && is_matrix && has_row_groups(type) && fits
              ? MatrixLayout::RowGroups
              : MatrixLayout::Rows;
@@ -147,14 +151,16 @@ Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& nee
   if (need.rule.presence == Presence::PerExpert && file.find(need.name) == nullptr &&
       file.find(name_of_expert(need.name, 0)) != nullptr)
     return one_tensor_per_expert(file, need, n_matrices, rows_per_matrix, columns);
-  return WeightSource{.type = TRY(find_tensor(file, need.name, rows, columns))->type, .pieces = {}};
+  // No file has the parts of heads as tensors of their own.
+  const bool is_part_of_heads = need.rule.presence == Presence::PerHead && !need.fused_name.empty();
+  const std::string& name = is_part_of_heads ? need.fused_name : need.name;
+  return WeightSource{.type = TRY(find_tensor(file, name, rows, columns))->type, .pieces = {}};
 }
 
 Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                                 const RequiredTensor& need, Arithmetic arithmetic) {
   const std::uint32_t columns = dimension(need.rule.columns, config, need.layer);
-  const std::uint32_t matrices =
-      need.rule.presence == Presence::PerExpert ? config.experts.n_experts : 1;
+  const std::uint32_t matrices = matrix_count(need.rule, config);
   const std::uint32_t rows_per_matrix = dimension(need.rule.rows, config, need.layer);
   const std::uint32_t rows = rows_per_matrix * matrices;
   WeightSource source = TRY(find_source(file, need, matrices, rows_per_matrix, columns));

@@ -45,20 +45,6 @@ constexpr double kCosine[] = {1.0,
                               -1.0 / 87'178'291'200.0,
                               1.0 / 20'922'789'888'000.0};
 
-// ln x for a normal x > 0: x = 2^e·m with m near 1, ln m = 2·atanh((m-1)/(m+1)).
-double natural_log(double x) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  // The subtraction moves the cut from 1 to √½, so m is in [√½, √2).
-  constexpr std::uint64_t kSqrtHalf = 0x3FE6'A09E'667F'3BCD;
-  const auto exponent = static_cast<std::int64_t>(bits - kSqrtHalf) >> 52;
-  const double m = std::bit_cast<double>(bits - (static_cast<std::uint64_t>(exponent) << 52));
-  const double s = (m - 1.0) / (m + 1.0);
-  double series = 0.0;  // Σ s^(2k)/(2k+1), k < 14: the rest is below 1e-21
-  for (int k = 13; k >= 0; --k) series = std::fma(series, s * s, 1.0 / (2 * k + 1));
-  const auto e = static_cast<double>(exponent);
-  return std::fma(e, kLn2High, std::fma(e, kLn2Low, 2.0 * s * series));
-}
-
 // e^x for |x| < 700.
 double exponential(double x) {
   const double shifted = std::fma(x, kLog2E, kRound);
@@ -71,6 +57,20 @@ double exponential(double x) {
 }
 
 }  // namespace
+
+// x = 2^e·m with m near 1, ln m = 2·atanh((m-1)/(m+1)).
+double natural_log(double x) {
+  const auto bits = std::bit_cast<std::uint64_t>(x);
+  // The subtraction moves the cut from 1 to √½, so m is in [√½, √2).
+  constexpr std::uint64_t kSqrtHalf = 0x3FE6'A09E'667F'3BCD;
+  const auto exponent = static_cast<std::int64_t>(bits - kSqrtHalf) >> 52;
+  const double m = std::bit_cast<double>(bits - (static_cast<std::uint64_t>(exponent) << 52));
+  const double s = (m - 1.0) / (m + 1.0);
+  double series = 0.0;  // Σ s^(2k)/(2k+1), k < 14: the rest is below 1e-21
+  for (int k = 13; k >= 0; --k) series = std::fma(series, s * s, 1.0 / (2 * k + 1));
+  const auto e = static_cast<double>(exponent);
+  return std::fma(e, kLn2High, std::fma(e, kLn2Low, 2.0 * s * series));
+}
 
 SinCos sin_cos(double angle) {
   const double shifted = std::fma(angle, kTwoOverPi, kRound);

@@ -144,10 +144,10 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
                         });
   };
   const auto norm = [&](LaunchSite site, float* heads, std::uint32_t n_heads,
-                        Leased<const float> weight) {
+                        Leased<const float> weight, std::uint32_t width) {
     if (!weight) return;
     each_head(site, heads, n_heads, [&](const LaunchPermit& permit, float* head, std::size_t) {
-      norm_vector({.site = site, .width = head_dim, .epsilon = args.epsilon}, head,
+      norm_vector({.site = site, .width = width, .epsilon = args.epsilon}, head,
                   permit.open(weight), head);
     });
   };
@@ -155,11 +155,12 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
     if (args.rope_dim == 0) return;
     each_head(site, heads, n_heads, [&](const LaunchPermit&, float* head, std::size_t row) {
       for (std::uint32_t i = 0; i < args.rope_dim / 2; ++i)
-        rotate_pair(head, args.style, i, args.rope_dim, args.cos_sin + row * args.rope_dim);
+        rotate_pair(head + args.rope_begin(), args.style, i, args.rope_dim,
+                    args.cos_sin + row * args.rope_dim);
     });
   };
-  norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm);
-  norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm);
+  norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm, head_dim);
+  norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm, args.layout.value_dim());
   rotate(LaunchSite::QueryRope, args.q, args.n_heads);
   if (args.query_scales != nullptr)
     each_head(LaunchSite::QueryRope, args.q, args.n_heads,
@@ -182,7 +183,8 @@ LaunchStatus ReferenceBackend::append(const LaunchContext& context, const HeadsA
     for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h) {
       const std::size_t from = (r * layout.n_kv_heads + h) * layout.head_dim;
       store_entry(layout, args.k + from, block + layout.head_offset_bytes(0, h), slot);
-      store_entry(layout, args.v + from, block + layout.head_offset_bytes(1, h), slot);
+      if (!layout.is_latent())
+        store_entry(layout, args.v + from, block + layout.head_offset_bytes(1, h), slot);
     }
   };
   return each_unit(context, label(context, LaunchSite::KvAppend, Touches::TenantMemory),
@@ -202,7 +204,7 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
                                        const PartitionPart& part, float* partial) {
   const KvLayer& layout = args.layout;
   const auto load = [&](std::uint32_t plane, std::uint32_t i) {
-    load_entry(layout, part.blocks[i / kBlockTokens] + plane * layout.plane_size_bytes(),
+    load_entry(layout, part.blocks[i / kBlockTokens] + plane * layout.values_offset_bytes(),
                i % kBlockTokens, row_.data());
     return row_.data();
   };
@@ -216,10 +218,10 @@ void ReferenceBackend::score_partition(const float* q, const AttentionArgs& args
   partial[kPartialMax] = max;
   partial[kPartialSum] = ordered_sum(scores.data(), part.end);
   float* acc = partial + kPartialAcc;
-  std::fill_n(acc, layout.head_dim, 0.0F);
+  std::fill_n(acc, layout.value_dim(), 0.0F);
   for (std::uint32_t i = part.begin; i < part.end; ++i) {
     const float* value = load(1, i);
-    for (std::uint32_t d = 0; d < layout.head_dim; ++d)
+    for (std::uint32_t d = 0; d < layout.value_dim(); ++d)
       acc[d] = std::fma(scores[i], value[d], acc[d]);
   }
 }
@@ -244,15 +246,15 @@ LaunchStatus ReferenceBackend::attention(const LaunchContext& context, const Att
       for (std::uint32_t b = part.begin / kBlockTokens; b * kBlockTokens < part.end; ++b)
         part.blocks[b] = permit.open(args.block_tables[row.sequence][p * kPartitionBlocks + b]) +
                          layout.head_offset_bytes(0, kv_head);
-      score_partition(q, args, part, partials_.data() + i * partial_floats(layout.head_dim));
+      score_partition(q, args, part, partials_.data() + i * partial_floats(layout.value_dim()));
     };
     status &= each_unit(context, label(context, LaunchSite::AttentionScores, Touches::TenantMemory),
                         partitions.count, scores);
     const auto merge = [&](const LaunchPermit& permit, std::size_t) {
       if (!permit.is_live(row.sequence)) return;
-      merge_partials(partials_.data(), partitions.count, layout.head_dim,
+      merge_partials(partials_.data(), partitions.count, layout.value_dim(),
                      args.sinks ? permit.open(args.sinks)[head] : kNoSink,
-                     args.out + unit * layout.head_dim);
+                     args.out + unit * layout.value_dim());
     };
     status &= each_unit(context, label(context, LaunchSite::AttentionMerge), 1, merge);
   }

@@ -20,7 +20,7 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
   expect_within_limits(limits_, context, args);
   if (args.weight.layout == MatrixLayout::RowGroups) return expert_matmul_int8(context, args);
   const std::uint32_t n_out = args.n_out();
-  const ExpertItems batch = groups_.sort({args.chosen, args.n_items});
+  const ExpertItems batch = groups_.sort(args);
   LaunchStatus status{context.gates->all()};
   for (std::uint32_t expert = 0; expert < args.n_experts && !status.none_live(); ++expert) {
     const auto items =
@@ -31,7 +31,7 @@ LaunchStatus ReferenceBackend::expert_matmul(const LaunchContext& context,
                      args.weight.n_in);
       for (const std::uint32_t item : items) {
         const float dot = ordered_dot(row_.data(), item_row(args, item), args.weight.n_in);
-        args.out[std::size_t{item} * n_out + o] =
+        args.out[std::size_t{item} * args.stride() + o] =
             args.bias ? dot + permit.open(args.bias)[index] : dot;
       }
     };
@@ -52,8 +52,8 @@ LaunchStatus ReferenceBackend::expert_matmul_int8(const LaunchContext& context,
     round_row(item_row(args, item), n_in, group_format(args.weight.type).elements,
               rounded_.buffer(0));
     const RoundedRow x = rounded_.row(0);
-    const std::uint32_t of_all = args.chosen[item] * n_groups + group;
-    float* out = args.out + unit * kGroupRows;
+    const std::uint32_t of_all = args.expert_of(item) * n_groups + group;
+    float* out = args.out + std::size_t{item} * args.stride() + group * kGroupRows;
     dot_group_int8(args.weight.type, matrix_group(permit, args.weight, of_all), n_in, {&x, 1}, out);
     if (!args.bias) return;
     const float* bias = permit.open(args.bias) + std::size_t{of_all} * kGroupRows;

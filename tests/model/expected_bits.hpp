@@ -139,6 +139,12 @@ inline constexpr std::int32_t kFewestTokens = 360;
 /// Longer than the original contexts of 64 positions and two steps of the temperature.
 inline constexpr std::uint32_t kExactTokens = 72;
 inline constexpr ExpectedBits kExpectedArchitectureBits[] = {
+    {"tiny-deepseek2-f32", "45e7017111fee17f574d34fa58f9d2e56e3eb82302ab65f8302e9b5cba0cb0e8",
+     "dd4b817fe0953ca3458298512c11cfda2c10754202179dec7d596220aeb38b26"},
+    {"tiny-deepseek2-q8_0", "1d0b0c8c1540df2e5772043077fea18a07cbe0a0cfd4783b972c2ba9d28dd84f",
+     "5570dc4b4cf251fc61078f6f4eeef917c3866066f45f7cf564993142080f3a94"},
+    {"wide-deepseek2-q4_k_m", "1d9962b993b1613f0f7e1edac19c26ccbe93365b10330a281d275b8538b83b86",
+     "9f1aabca1b672b7d1abbfb8e014133eed124ec2b1949da3f7e2ccb15ed612ac2"},
     {"tiny-gemma2-f32", "d05057dad871b37b2e73f272729d963ca4107903b3eef3f61595a937b11310e9",
      "6528179992c2c7a1e377425943b1008ace31afbeb6c1665ace76524d3394dbda"},
     {"tiny-gemma3-f32", "8404968536230c4549573f45714d7eeb21e5c5b8893f1c13a3d8a9a6e7182c38",

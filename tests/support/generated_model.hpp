@@ -26,6 +26,8 @@ struct Family {
   std::uint32_t dense_layers = 0;
   std::uint32_t rope_dim = 0;
   bool has_optional = false;
+  std::uint32_t latent_rank = 0;
+  bool has_direct_queries = false;
 };
 
 inline constexpr Family kFamilies[] = {
@@ -83,6 +85,28 @@ inline constexpr Family kFamilies[] = {
      .type = TensorType::MXFP4,
      .rope_dim = 16,
      .has_optional = true},
+    {.name = "deepseek2",
+     .architecture = "deepseek2",
+     .with_experts = true,
+     .vocabulary = make_model::Vocabulary::ByteLevel,
+     .layers = 3,
+     .dense_layers = 1,
+     .has_optional = true},
+    {.name = "deepseek2, direct queries, yarn",
+     .architecture = "deepseek2",
+     .rope = make_model::Rope::Yarn,
+     .head_dim = 24,
+     .rope_dim = 4,
+     .latent_rank = 40,
+     .has_direct_queries = true},
+    // As wide as DeepSeek's, whose keys have kernels of their own on a card.
+    {.name = "deepseek2, q8_0",
+     .architecture = "deepseek2",
+     .with_experts = true,
+     .head_dim = 96,
+     .type = TensorType::Q8_0,
+     .rope_dim = 64,
+     .latent_rank = 512},
 };
 
 /// Returns the family with that name. Throws if there is none.

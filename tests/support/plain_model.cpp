@@ -28,7 +28,7 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   config_ = required(read_config(file));
   if (n_context > 0) config_.n_context = n_context;
   constexpr std::string_view kNeighbours[] = {"llama",    "mistral3",     "smollm3", "granite",
-                                              "ernie4_5", "ernie4_5-moe", "glm4"};
+                                              "ernie4_5", "ernie4_5-moe", "glm4",    "deepseek2"};
   pairs_are_neighbours_ =
       std::ranges::find(kNeighbours, config_.architecture) != std::end(kNeighbours);
   const auto scale = [&](const char* what) {
@@ -38,6 +38,18 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   residual_scale_ = scale(".residual_scale");
   logit_scale_ = scale(".logit_scale");
   expert_scale_ = scale(".expert_weights_scale");
+  const auto key = [&](const char* what, auto fallback) {
+    return required(file.get_or(config_.architecture + what, fallback));
+  };
+  constexpr std::string_view kSigmoid[] = {"glm4moe", "minimax-m2"};
+  has_sigmoid_experts_ = std::ranges::find(kSigmoid, config_.architecture) != std::end(kSigmoid) ||
+                         key(".expert_gating_func", std::uint32_t{0}) == 2;
+  has_normed_experts_ = config_.architecture == "deepseek2" ? key(".expert_weights_norm", false)
+                                                            : config_.architecture != "qwen2moe";
+  if (const auto factor = key(".rope.scaling.factor", 1.0f); factor > 1) {
+    const double multiplier = 10.0 * key(".rope.scaling.yarn_log_multiplier", 0.0f);
+    latent_scale_ = std::pow(1 + 0.1 * (multiplier > 0 ? multiplier : 1) * std::log(factor), 2);
+  }
   is_gemma_ = config_.architecture.starts_with("gemma");
   is_gpt_oss_ = config_.architecture == "gpt-oss";
   if (is_gpt_oss_ || config_.architecture == "glm4moe") ffn_norm_ = "post_attention_norm.weight";
@@ -162,27 +174,40 @@ double angle(const RopeConfig& rope, std::uint32_t n_context, std::size_t pair,
 
 }  // namespace
 
-/// The pair is two neighbours in a llama file, whose rows are permuted for that; otherwise an
-/// element of the first half and one of the second half.
 void PlainModel::rotate(std::uint32_t layer, Vector& heads, std::size_t position) const {
   if (config_.architecture == "smollm3" && layer % 4 == 3) return;
   const bool has_own_angles = config_.window_rope && (layer + 1) % full_every_ != 0;
   const RopeConfig& rope = has_own_angles ? *config_.window_rope : config_.rope;
+  for (auto head = heads.begin(); head != heads.end();
+       head += static_cast<std::ptrdiff_t>(config_.head_dim))
+    rotate_head(rope, head, position);
+}
+
+/// The pair is two neighbours in a llama file, whose rows are permuted for that; otherwise an
+/// element of the first half and one of the second half.
+void PlainModel::rotate_head(const RopeConfig& rope, Vector::iterator head,
+                             std::size_t position) const {
   const std::size_t pairs = rope.dim / 2;
   double length = rope.magnitude;
   if (rope.scaling == RopeScaling::Yarn) {
     const double growth = 0.1 * std::log(rope.factor);
     length *= (1 + growth) / (1 + rope.yarn.log_multiplier * growth);
   }
-  for (std::size_t head = 0; head < heads.size(); head += config_.head_dim)
-    for (std::size_t i = 0; i < pairs; ++i) {
-      const double turn = angle(rope, config_.n_context, i, position);
-      double& first = heads[head + (pairs_are_neighbours_ ? 2 * i : i)];
-      double& second = heads[head + (pairs_are_neighbours_ ? 2 * i + 1 : i + pairs)];
-      const double before = first;
-      first = length * (before * std::cos(turn) - second * std::sin(turn));
-      second = length * (before * std::sin(turn) + second * std::cos(turn));
-    }
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const double turn = angle(rope, config_.n_context, i, position);
+    const std::size_t own = pairs_are_neighbours_ ? 2 * i : i;
+    double& first = head[static_cast<std::ptrdiff_t>(own)];
+    double& second = head[static_cast<std::ptrdiff_t>(own + (pairs_are_neighbours_ ? 1 : pairs))];
+    const double before = first;
+    first = length * (before * std::cos(turn) - second * std::sin(turn));
+    second = length * (before * std::sin(turn) + second * std::cos(turn));
+  }
+}
+
+double PlainModel::temperature(std::size_t position) const {
+  const QueryTemperature& of_model = config_.rope.query_temperature;
+  if (of_model.growth == 0) return 1;
+  return 1 + of_model.growth * std::log(1.0 + static_cast<double>(position / of_model.step));
 }
 
 PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& what,
@@ -230,10 +255,7 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
   const std::size_t position = keys.size();
   rotate(layer, q, position);
   rotate(layer, k, position);
-  const QueryTemperature& temperature = config_.rope.query_temperature;
-  if (temperature.growth > 0)
-    for (double& element : q)
-      element *= 1 + temperature.growth * std::log(1 + std::floor(position / temperature.step));
+  for (double& element : q) element *= temperature(position);
   keys.push_back(k);
   values.push_back(project(layer, "attn_v", x));
   const std::size_t dim = config_.head_dim;
@@ -285,22 +307,21 @@ PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
 /// Probabilities are the softmax over all experts, or sigmoids. A bias changes the choice only.
 PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) const {
   Vector shares = project(layer, "ffn_gate_inp", x);
-  constexpr std::string_view kSigmoid[] = {"glm4moe", "minimax-m2"};
-  const bool is_sigmoid = std::ranges::find(kSigmoid, config_.architecture) != std::end(kSigmoid);
-  for (double& share : shares) share = is_sigmoid ? sigmoid(share) : std::exp(share);
-  if (!is_sigmoid) {
+  for (double& share : shares) share = has_sigmoid_experts_ ? sigmoid(share) : std::exp(share);
+  if (!has_sigmoid_experts_) {
     const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (double& share : shares) share /= all;
   }
   Vector keys = shares;
   if (const Matrix* bias = find(layer, "exp_probs_b.bias")) add_to(keys, bias->values);
+  drop_groups(keys);
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater{}, [&](std::size_t e) { return keys[e]; });
   order.resize(config_.experts.n_used);
   double sum = 0;
   for (const std::size_t e : order) sum += shares[e];
-  if (config_.architecture == "qwen2moe") sum = 1;
+  if (!has_normed_experts_) sum = 1;
   Vector out(x.size());
   for (const std::size_t e : order)
     add_to(out, expert(layer, x, e), shares[e] / sum * expert_scale_);
@@ -310,6 +331,22 @@ PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) con
       is_gated ? sigmoid(times(of_layer(layer, "ffn_gate_inp_shexp"), x).front()) : 1;
   add_to(out, feed_forward(layer, x, "_shexp"), gate);
   return out;
+}
+
+/// Keeps the groups of experts whose two highest keys have the largest sums.
+void PlainModel::drop_groups(Vector& keys) const {
+  const std::size_t n_groups = config_.experts.n_groups;
+  const std::size_t size = keys.size() / n_groups;
+  std::vector<std::pair<double, std::size_t>> groups;
+  for (std::size_t group = 0; group < n_groups; ++group) {
+    const auto begin = keys.begin() + static_cast<std::ptrdiff_t>(group * size);
+    Vector sorted(begin, begin + static_cast<std::ptrdiff_t>(size));
+    std::ranges::sort(sorted, std::greater{});
+    groups.emplace_back(-(sorted[0] + (size > 1 ? sorted[1] : 0)), group);
+  }
+  std::ranges::sort(groups);
+  for (std::size_t i = config_.experts.n_groups_used; i < n_groups; ++i)
+    std::fill_n(keys.begin() + static_cast<std::ptrdiff_t>(groups[i].second * size), size, -1e30);
 }
 
 /// Adds a branch to the residual, normed if the model has a weight for that.
@@ -325,7 +362,8 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
   for (double& element : x) element *= embedding_scale_;
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
     const Matrix* attention_norm = find(layer, "attn_norm.weight");
-    add_branch(layer, x, attend(layer, attention_norm != nullptr ? normed(x, *attention_norm) : x),
+    const Vector own = attention_norm != nullptr ? normed(x, *attention_norm) : x;
+    add_branch(layer, x, config_.latent.rank > 0 ? attend_latent(layer, own) : attend(layer, own),
                "post_attention_norm.weight");
     const Matrix* ffn_norm = find(layer, ffn_norm_.c_str());
     const Vector norm = ffn_norm != nullptr ? normed(x, *ffn_norm) : x;

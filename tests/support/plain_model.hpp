@@ -3,8 +3,8 @@
 ///
 /// Source: Touvron et al. 2023 (LLaMA); Yang et al. 2024, 2025 (Qwen2, Qwen3); Jiang et al. 2024
 /// (Mixtral); Peng et al. 2023 (YaRN); Abdin et al. 2024 (Phi-3); Gemma Team 2024, 2025 (Gemma 2,
-/// 3); OLMo Team 2025 (Olmo 2, 3); OpenAI 2025 (gpt-oss). tests/support/plain_formats supplies the
-/// weights. Slow: for small models.
+/// 3); OLMo Team 2025 (Olmo 2, 3); OpenAI 2025 (gpt-oss); DeepSeek-AI 2024 (V2, V3).
+/// tests/support/plain_formats supplies the weights. Slow: for small models.
 #pragma once
 
 #include <map>
@@ -49,14 +49,19 @@ class PlainModel {
               const std::vector<std::pair<std::string, std::size_t>>& rows);
   void divide_fused_tensors();
   Vector attend(std::uint32_t layer, const Vector& x);
+  Vector attend_latent(std::uint32_t layer, const Vector& x);
+  Vector latent_head(std::uint32_t layer, const Vector& query, std::size_t head) const;
   Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;
   Vector feed_forward(std::uint32_t layer, const Vector& x, const std::string& suffix) const;
   Vector experts(std::uint32_t layer, const Vector& x) const;
+  void drop_groups(Vector& keys) const;
   Vector expert(std::uint32_t layer, const Vector& x, std::size_t number) const;
   void add_branch(std::uint32_t layer, Vector& x, Vector branch, const char* norm) const;
   Vector weights_of(std::uint32_t layer, const Vector& q, std::size_t head) const;
   void norm_heads(Vector& heads, const Matrix* weight) const;
   void rotate(std::uint32_t layer, Vector& heads, std::size_t position) const;
+  void rotate_head(const RopeConfig& rope, Vector::iterator head, std::size_t position) const;
+  double temperature(std::size_t position) const;
   double gated(double gate, double up) const;
   static Vector times(const Matrix& matrix, const Vector& x);
   static Vector times(const Matrix& matrix, const Vector& x, std::size_t first_row,
@@ -70,13 +75,17 @@ class PlainModel {
   double residual_scale_ = 1;
   double logit_scale_ = 1;
   double expert_scale_ = 1;
+  bool has_sigmoid_experts_ = false;
+  bool has_normed_experts_ = true;
+  double latent_scale_ = 1;  // multiplies the scores of latent attention
   bool is_gemma_ = false;
   bool is_gpt_oss_ = false;
   std::string ffn_norm_ = "ffn_norm.weight";  // the name of the norm before the feed-forward
   std::uint32_t full_every_ = 1;              // layers with this distance have no window
   Vector hidden_;
   std::map<std::string, Matrix> tensors_;
-  std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
+  std::vector<std::vector<Vector>>
+      keys_;  // [n_layers][positions][n_kv_heads · head_dim], or latent
   std::vector<std::vector<Vector>> values_;  // likewise
 };
 

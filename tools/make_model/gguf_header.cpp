@@ -142,13 +142,42 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("expert_count"), shape.experts);
   metadata.add(key("expert_used_count"), shape.experts_used);
   metadata.add(key("expert_feed_forward_length"), shape.expert_width());
-  if (request.shared_width() > 0)
+  if (request.shared_width() > 0 && !request.row().has_latent_attention)
     metadata.add(key("expert_shared_feed_forward_length"), request.shared_width());
   if (shape.dense_layers > 0) metadata.add(key("leading_dense_block_count"), shape.dense_layers);
-  if (request.row().expert_gating != ExpertGating::Sigmoid) return;
+  const Architecture& row = request.row();
+  if (row.expert_gating != ExpertGating::Sigmoid && !row.reads_expert_gating) return;
   metadata.add(key("expert_gating_func"), 2u);
   metadata.add(key("expert_weights_norm"), true);
   metadata.add(key("expert_weights_scale"), kExpertScale);
+}
+
+/// The keys of latent attention, with those of experts that other programs need in models without.
+void add_latent(Metadata& metadata, const ModelRequest& request) {
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.{}", request.architecture, rest);
+  };
+  const LatentConfig latent = request.latent();
+  metadata.add(key("attention.head_count_kv"), 1u);
+  metadata.add(key("attention.key_length"), latent.rank + request.rope_dim());
+  metadata.add(key("attention.value_length"), latent.rank);
+  metadata.add(key("attention.kv_lora_rank"), latent.rank);
+  if (latent.query_rank > 0) metadata.add(key("attention.q_lora_rank"), latent.query_rank);
+  metadata.add(key("attention.key_length_mla"), latent.unrotated_dim + request.rope_dim());
+  metadata.add(key("attention.value_length_mla"), latent.value_dim);
+  metadata.add(key("expert_shared_count"), 1u);
+  if (request.shape.experts > 0) return;
+  metadata.add(key("expert_feed_forward_length"), request.shape.expert_width());
+  metadata.add(key("leading_dense_block_count"), request.shape.layers);
+}
+
+void add_heads(Metadata& metadata, const ModelRequest& request) {
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.{}", request.architecture, rest);
+  };
+  metadata.add(key("attention.head_count_kv"), request.shape.kv_heads);
+  metadata.add(key("attention.key_length"), request.shape.head_dim());
+  metadata.add(key("attention.value_length"), request.shape.head_dim());
 }
 
 void add_shape(Metadata& metadata, const ModelRequest& request) {
@@ -162,11 +191,12 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("block_count"), shape.layers);
   metadata.add(key("feed_forward_length"), shape.ffn);
   metadata.add(key("attention.head_count"), shape.heads);
-  metadata.add(key("attention.head_count_kv"), shape.kv_heads);
-  metadata.add(key("attention.key_length"), shape.head_dim());
-  metadata.add(key("attention.value_length"), shape.head_dim());
+  if (request.row().has_latent_attention)
+    add_latent(metadata, request);
+  else
+    add_heads(metadata, request);
   metadata.add(key("attention.layer_norm_rms_epsilon"), is_llama ? 1e-5f : 1e-6f);
-  metadata.add(key("rope.dimension_count"), shape.rope_dim());
+  metadata.add(key("rope.dimension_count"), request.rope_dim());
   metadata.add(key("rope.freq_base"), is_llama ? 1e4f : 1e6f);
   add_rope(metadata, request);
   if (shape.experts > 0) add_experts(metadata, request);

@@ -33,7 +33,7 @@ struct Options {
   std::string vocabulary = "sentencepiece";
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
-  std::optional<std::uint32_t> dense_layers, rope_dim;
+  std::optional<std::uint32_t> dense_layers, rope_dim, latent_rank, query_rank;
   bool tied = false;
   bool has_optional = false;
   bool embeds = false;
@@ -80,7 +80,15 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--dense-layers", options.dense_layers, "First layers, which have no experts")
       ->group(group);
   app.add_option("--rope-dim", options.rope_dim,
-                 "Rotated elements of a head; default: the whole head")
+                 "Rotated elements of a head; default: the whole head, or half of it with latent "
+                 "attention")
+      ->group(group);
+  app.add_option("--latent-rank", options.latent_rank,
+                 "Cached elements of latent attention without the rotated ones; default: 4 times "
+                 "the width of a head")
+      ->group(group);
+  app.add_option("--query-rank", options.query_rank,
+                 "Rank of the queries of latent attention; 0: none; default: embedding width / 2")
       ->group(group);
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
   app.add_option("--context", options.context, "Context length in tokens")->group(group);
@@ -100,6 +108,9 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
   shape.dense_layers = options.dense_layers.value_or(shape.dense_layers);
   shape.rope_width = options.rope_dim.value_or(shape.rope_width);
+  shape.latent_rank = options.latent_rank.value_or(shape.latent_rank);
+  shape.query_rank = options.query_rank.value_or(shape.query_rank);
+  shape.has_direct_queries = options.query_rank == 0u;
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);

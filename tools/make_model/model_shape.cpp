@@ -96,7 +96,8 @@ Result<void> check_experts(const ModelRequest& request) {
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 
-Result<void> check_heads(const ModelShape& shape) {
+Result<void> check_heads(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
   if (shape.head_width != 0) {
     TRY(within("--head-dim", shape.head_width, 2, kMaxHeadDim));
     if (shape.head_width % 2 != 0)
@@ -105,14 +106,24 @@ Result<void> check_heads(const ModelShape& shape) {
     return fail(Errc::BadRequest, fmt::format("--embd {} must be --heads {} times an even number",
                                               shape.embd, shape.heads));
   }
-  if (shape.rope_dim() % 2 != 0 || shape.rope_dim() > shape.head_dim())
-    return fail(Errc::BadRequest, fmt::format("--rope-dim {} must be even and at most {}",
-                                              shape.rope_dim(), shape.head_dim()));
+  const std::uint32_t most =
+      request.row().has_latent_attention ? shape.head_dim() - 1 : shape.head_dim();
+  if (request.rope_dim() % 2 != 0 || request.rope_dim() > most)
+    return fail(Errc::BadRequest,
+                fmt::format("--rope-dim {} must be even and at most {}", request.rope_dim(), most));
   if (shape.heads % shape.kv_heads != 0) {
     return fail(Errc::BadRequest, fmt::format("--heads {} must be a multiple of --kv-heads {}",
                                               shape.heads, shape.kv_heads));
   }
   return {};
+}
+
+Result<void> check_latent(const ModelRequest& request) {
+  if (!request.row().has_latent_attention) return {};
+  const LatentConfig latent = request.latent();
+  TRY(within("--latent-rank", latent.rank, 1, kMaxHeadDim - request.rope_dim()));
+  return within("--query-rank", latent.query_rank, request.shape.has_direct_queries ? 0 : 1,
+                kMaxWidth);
 }
 
 }  // namespace
@@ -144,21 +155,40 @@ std::uint32_t ModelRequest::shared_width() const {
   return row().feed_forward.empty() ? shape.ffn : shape.expert_width();
 }
 
+std::uint32_t ModelRequest::rope_dim() const {
+  if (shape.rope_width != 0) return shape.rope_width;
+  return row().has_latent_attention ? shape.head_dim() / 2 : shape.head_dim();
+}
+
+LatentConfig ModelRequest::latent() const {
+  if (!row().has_latent_attention) return {};
+  const std::uint32_t query_rank = shape.query_rank != 0 ? shape.query_rank : shape.embd / 2;
+  return {.rank = shape.latent_rank != 0 ? shape.latent_rank : 4 * shape.head_dim(),
+          .query_rank = shape.has_direct_queries ? 0 : query_rank,
+          .unrotated_dim = shape.head_dim() - rope_dim(),
+          .value_dim = shape.head_dim()};
+}
+
 Result<void> check(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   TRY(check_ranges(shape));
-  TRY(check_heads(shape));
+  TRY(check_heads(request));
+  TRY(check_latent(request));
   TRY(check_experts(request));
   TRY(within("--parts", request.parts, 1, kMaxParts));
   // Weights are made in pairs, so a row has an even length in any type. A mix uses blocks of 32 for
   // rows that are not made of blocks of 256.
   const std::uint32_t block =
       request.is_mix ? 32u : std::max(2u, block_shape(request.type).elements);
+  const LatentConfig latent = request.latent();
   const std::pair<std::string_view, std::uint32_t> rows[] = {
       {"--embd", shape.embd},
       {"--ffn", shape.ffn},
       {"--expert-ffn", shape.expert_width()},
-      {"--heads times --head-dim", shape.query_width()}};
+      {"--heads times --head-dim", shape.query_width()},
+      {"--latent-rank", latent.rank},
+      {"--query-rank", latent.query_rank},
+      {"--head-dim minus --rope-dim", latent.unrotated_dim}};
   for (const auto& [option, length] : rows) {
     if (length % block != 0)
       return fail(Errc::BadRequest,

@@ -8,6 +8,7 @@
 
 #include "common/result.hpp"
 #include "kernels/model/architecture.hpp"
+#include "kernels/model/latent_config.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold::make_model {
@@ -29,19 +30,21 @@ struct ModelShape {
   std::uint32_t vocab = 0;
   std::uint32_t context = 0;
   bool tied = false;
-  std::uint32_t head_width = 0;    ///< 0: embd / heads.
-  std::uint32_t experts = 0;       ///< 0: none.
-  std::uint32_t experts_used = 0;  ///< Experts used per token.
-  std::uint32_t expert_ffn = 0;    ///< 0: ffn.
-  std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
-  std::uint32_t rope_width = 0;    ///< Rotated elements of a head; 0: all.
-  std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
+  std::uint32_t head_width = 0;     ///< 0: embd / heads.
+  std::uint32_t experts = 0;        ///< 0: none.
+  std::uint32_t experts_used = 0;   ///< Experts used per token.
+  std::uint32_t expert_ffn = 0;     ///< 0: ffn.
+  std::uint32_t dense_layers = 0;   ///< The first layers, which have no experts.
+  std::uint32_t rope_width = 0;     ///< Rotated elements of a head; 0: see ModelRequest::rope_dim.
+  std::uint32_t window = 0;         ///< Sliding window of attention in tokens; 0: no window.
+  std::uint32_t latent_rank = 0;    ///< Of latent attention; 0: four times head_dim.
+  std::uint32_t query_rank = 0;     ///< Of latent attention; 0: embd / 2.
+  bool has_direct_queries = false;  ///< Latent attention without a query rank.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
-  std::uint32_t rope_dim() const { return rope_width != 0 ? rope_width : head_dim(); }
 };
 
 /// The type of all matrices, or in a mix of most matrices.
@@ -68,6 +71,10 @@ struct ModelRequest {
   /// Width of the shared expert: that of a chosen one, or of the layers in a model without dense
   /// layers; 0: none.
   std::uint32_t shared_width() const;
+  /// Rotated elements of a head: all by default, or half of them with latent attention.
+  std::uint32_t rope_dim() const;
+  /// The dimensions of latent attention, whose heads have values of head_dim elements.
+  LatentConfig latent() const;
 };
 
 inline constexpr float kRopeFactor = 4.0f;

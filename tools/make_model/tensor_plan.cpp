@@ -70,6 +70,12 @@ ModelConfig dimensions_of(const ModelRequest& request) {
   config.n_heads = shape.heads;
   config.n_kv_heads = shape.kv_heads;
   config.head_dim = shape.head_dim();
+  config.rope.dim = request.rope_dim();
+  config.latent = request.latent();
+  if (config.latent.rank > 0) {
+    config.n_kv_heads = 1;
+    config.head_dim = config.latent.rank + config.rope.dim;
+  }
   config.n_ff = shape.ffn;
   config.n_vocab = shape.vocab;
   if (shape.experts > 0)
@@ -120,17 +126,13 @@ class LayerPlanner {
     if (spec.presence == Presence::Optional && !request_.has_optional) return;
     const bool is_alone = is_vector(spec) && !spec.fused.empty();
     const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
-    const bool is_per_expert = spec.presence == Presence::PerExpert;
-    if (is_vector(spec))
-      return planner_.vector(name, columns, fill_of(name),
-                             is_per_expert ? config_.experts.n_experts : 1);
+    const std::uint32_t n_matrices = matrix_count(spec, config_);
+    if (is_vector(spec)) return planner_.vector(name, columns, fill_of(name), n_matrices);
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
-    if (is_per_expert)
-      return planner_.matrix(name, dimension_of(spec.rows), columns, config_.experts.n_experts,
-                             is_fine);
-    if (spec.fused.empty())
-      return planner_.fine_matrix(name, dimension_of(spec.rows), columns, is_fine);
+    // A worker also reads fused experts.
+    if (spec.fused.empty() || spec.presence == Presence::PerExpert)
+      return planner_.matrix(name, dimension_of(spec.rows), columns, n_matrices, is_fine);
     add_fused(spec, list, columns);
   }
 
@@ -140,7 +142,7 @@ class LayerPlanner {
     for (const TensorSpec& other : list) {
       if (other.fused != spec.fused) continue;
       if (rows == 0 && other.name != spec.name) return;
-      rows += dimension_of(other.rows);
+      rows += dimension_of(other.rows) * matrix_count(other, config_);
     }
     planner_.matrix(prefix_ + std::string(spec.fused), rows, columns);
   }
@@ -162,7 +164,7 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   LayerPlanner layers(planner, request);
   for (std::uint32_t i = 0; i < shape.layers; ++i) layers.plan(i);
   if (request.rope == Rope::Divisors)
-    planner.vector("rope_freqs.weight", shape.rope_dim() / 2, Fill::Divisor);
+    planner.vector("rope_freqs.weight", request.rope_dim() / 2, Fill::Divisor);
   planner.gain("output_norm.weight", shape.embd);
   if (!shape.tied) planner.fine_matrix("output.weight", shape.vocab, shape.embd, true);
   return planner.take();

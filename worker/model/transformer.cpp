@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "common/expects.hpp"
+#include "worker/model/latent_attention.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
@@ -97,8 +98,25 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
+  /// Latent attention of the layer.
+  auto latent(const LayerWeights& layer) {
+    return LatentAttention(model_.config_, layer, s(), context_,
+                           [this](auto&& one) { launch(one); });
+  }
+
   /// Computes queries, keys and values of all rows, and appends keys and values.
   void append_block(const LayerWeights& layer) {
+    if (model_.config_.latent.rank == 0) {
+      project_heads(layer);
+    } else {
+      const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
+      launch([&](Backend& b) { return b.rms_norm(context_, norm); });
+      latent(layer).queries_and_keys();
+    }
+    prepare_heads(layer);
+  }
+
+  void project_heads(const LayerWeights& layer) {
     const bool has_norm = bool{layer.attention_norm};
     const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
     const auto product = [&](LaunchSite site, const WeightMatrix& weight, float* out,
@@ -118,7 +136,6 @@ class Transformer::Pass {
       norm_all_heads(LaunchSite::QueryNorm, s().q, layer.query_norm, model_.config_.n_heads);
       norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, shape().n_kv_heads);
     }
-    prepare_heads(layer);
   }
 
   void norm_all_heads(LaunchSite site, float* heads, Leased<const float> weight,
@@ -135,10 +152,12 @@ class Transformer::Pass {
 
   void attention_block(const LayerWeights& layer) {
     attend(layer);
+    const bool is_latent = model_.config_.latent.rank > 0;
+    if (is_latent) latent(layer).head_values();
     const bool has_norm = bool{layer.attention_output_norm};
     matmul({.site = LaunchSite::AttentionOutput,
             .weight = layer.attention_output,
-            .x = s().attention,
+            .x = is_latent ? s().head_values : s().attention,
             .out = has_norm ? s().normed : x(),
             .accumulate = !has_norm,
             .bias = layer.attention_output_bias});
@@ -250,7 +269,9 @@ class Transformer::Pass {
                                .weights = s().expert_weights,
                                .gating = experts.gating,
                                .selection_bias = layer.expert_selection_bias,
-                               .scale = experts.scale});
+                               .scale = experts.scale,
+                               .n_groups = experts.n_groups,
+                               .n_groups_used = experts.n_groups_used});
     });
     ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
                           .weight = layer.expert_gate,

@@ -9,15 +9,19 @@
 namespace leasehold {
 
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
-  const std::uint32_t heads_width = config.n_heads * config.head_dim;
+  const LatentConfig& latent = config.latent;
+  const std::uint32_t attention =
+      std::max({attention_width(config), latent.rank, latent.query_rank, latent.unrotated_dim});
   const std::uint32_t ff_width = std::max(common_ff(config), config.experts.n_ff);
+  // A matrix per head is multiplied as a matrix per expert.
+  const std::uint32_t head_matrices = latent.rank > 0 ? config.n_heads : 0;
   return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
           .n_heads = config.n_heads,
           .head_dim = config.head_dim,
-          .max_width = std::max({config.n_embd, ff_width, heads_width}),
-          .n_experts = config.experts.n_experts,
-          .n_experts_used = config.experts.n_used,
+          .max_width = std::max({config.n_embd, ff_width, attention}),
+          .n_experts = std::max(config.experts.n_experts, head_matrices),
+          .n_experts_used = std::max(config.experts.n_used, head_matrices),
           .max_logit_rows = limits.max_logit_rows,
           .rope_dim = config.rope.dim,
           .n_vocab = config.n_vocab,

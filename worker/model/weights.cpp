@@ -69,6 +69,11 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .sinks = vector("attn_sinks.weight"),
                      .attention_output_bias = vector("attn_output.bias"),
                      .attention_output_norm = vector("post_attention_norm.weight"),
+                     .latent_query = matrix("attn_q_a.weight"),
+                     .latent_query_norm = vector("attn_q_a_norm.weight"),
+                     .rotated_query = matrix("attn_q_rotated.weight"),
+                     .head_keys = matrix("attn_k_b.weight"),
+                     .head_values = matrix("attn_v_b.weight"),
                      .ffn_norm = vector("ffn_norm.weight"),
                      .ffn_output_norm = vector("post_ffw_norm.weight"),
                      .ffn_gate = matrix(is_dense ? "ffn_gate.weight" : "ffn_gate_shexp.weight"),
@@ -85,10 +90,16 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .expert_down_bias = vector("ffn_down_exps.bias"),
                      .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
   found.norms_all_heads = matrix("attn_q_norm.weight").n_in > config.layers[layer].head_dim;
+  found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
+  if (config.latent.rank > 0) {
+    found.query = TRY(binder.matrix(part("attn_q_unrotated.weight")));
+    found.key = TRY(binder.matrix(part("attn_kv_a_mqa.weight")));
+    found.key_norm = TRY(binder.vector(part("attn_kv_a_norm.weight")));
+    return found;
+  }
   found.query = TRY(binder.matrix(part("attn_q.weight")));
   found.key = TRY(binder.matrix(part("attn_k.weight")));
   found.value = TRY(binder.matrix(part("attn_v.weight")));
-  found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
   return found;
 }
 

@@ -36,8 +36,18 @@ struct LayerWeights {
   WeightMatrix attention_output;              ///< [n_embd, n_heads · head_dim]
   Leased<const float> attention_output_bias;  ///< [n_embd]
   Leased<const float> attention_output_norm;  ///< [n_embd], of what is added to the residual
-  Leased<const float> ffn_norm;               ///< [n_embd], of the input
-  Leased<const float> ffn_output_norm;        ///< [n_embd], of what is added to the residual
+
+  // Latent attention (kernels/model/latent_config.hpp), without `value` and `query_norm`. Queries
+  // are computed from rows of query_rank elements, or of n_embd without latent_query.
+  // `query` is [n_heads · unrotated_dim, …], and `key_norm` is [rank].
+  WeightMatrix latent_query;              ///< [query_rank, n_embd]
+  Leased<const float> latent_query_norm;  ///< [query_rank]
+  WeightMatrix rotated_query;             ///< [n_heads · rope.dim, …]
+  WeightMatrix head_keys;                 ///< [n_heads · rank, unrotated_dim]
+  WeightMatrix head_values;               ///< [n_heads · value_dim, rank]
+
+  Leased<const float> ffn_norm;         ///< [n_embd], of the input
+  Leased<const float> ffn_output_norm;  ///< [n_embd], of what is added to the residual
 
   // The feed-forward of every row: the layer's own of width n_ff, or the shared expert of width
   // experts.n_shared_ff.

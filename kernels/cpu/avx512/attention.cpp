@@ -170,10 +170,10 @@ template <int kQueries, class Kv>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void weigh_queries(const AttentionTile& tile,
                                                                 const WeighRun& run) {
   std::uint32_t d = 0;
-  for (; d + 4 * kWidth <= tile.head_dim; d += 4 * kWidth)
+  for (; d + 4 * kWidth <= tile.value_dim; d += 4 * kWidth)
     weigh_part<kQueries, 4, Kv>(tile, run, d);
-  for (; d + kWidth <= tile.head_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
-  for (; d < tile.head_dim; ++d) weigh_element<Kv>(tile, run, d);
+  for (; d + kWidth <= tile.value_dim; d += kWidth) weigh_part<kQueries, 1, Kv>(tile, run, d);
+  for (; d < tile.value_dim; ++d) weigh_element<Kv>(tile, run, d);
 }
 
 /// weights[p] = exp(max of partial p - max) for up to 16 partials.

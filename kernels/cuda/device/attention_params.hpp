@@ -1,7 +1,7 @@
 /// Parameters of attention in two launches: partitions, then their merge. C++20-clean.
 ///
 /// Partial results are [n_rows, n_heads, n_partitions], counted from first_row: two floats each in
-/// `max_sum`, head_dim floats each in `acc`.
+/// `max_sum`, value_dim floats each in `acc`.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
@@ -10,8 +10,12 @@
 
 namespace leasehold::device {
 
-/// Threads per query. Each thread handles one key, or two elements of the values.
+/// Threads per query. Each thread handles one key, or two elements of each span of the values.
 inline constexpr std::uint32_t kThreadsPerQuery = 64;
+inline constexpr std::uint32_t kValueSpan = 2 * kThreadsPerQuery;
+/// The most spans of a value, and those of wide heads, which have kernels of their own.
+inline constexpr std::uint32_t kSpans = 2;
+inline constexpr std::uint32_t kWideSpans = 4;
 inline constexpr std::uint32_t kMaxTileQueries = 8;
 inline constexpr std::uint32_t kMaxMergeThreads = 1024;
 inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Heads per block.
@@ -53,12 +57,13 @@ struct AttentionParams {
   std::uint32_t n_heads;
   std::uint32_t n_kv_heads;
   std::uint32_t head_dim;
+  std::uint32_t value_dim;  ///< Elements of a value, whose stored row has head_dim.
   /// The queries of a block: heads_per_tile heads of one kv head, for up to rows_per_tile rows of
   /// one sequence.
   std::uint32_t heads_per_tile;
   std::uint32_t tiles_per_kv_head;
   std::uint32_t rows_per_tile;
-  std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time; 8, 16, 32 or 64.
+  std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time: 4, 8, …, 64.
   std::uint32_t window;          ///< The most positions that a row reads; 0: all.
   float scale;
   float softcap;  ///< 0: none.
@@ -67,11 +72,11 @@ struct AttentionParams {
 struct AttentionMergeParams {
   KernelGate gate;
   AttentionPartials partials;
-  float* out;  ///< [n_rows, n_heads, head_dim]
+  float* out;  ///< [n_rows, n_heads, value_dim]
   /// A second output for the next matmul; none if `halves` is null.
   TileRows tiles;
   std::uint32_t n_heads;
-  std::uint32_t head_dim;
+  std::uint32_t value_dim;
   std::uint32_t heads_per_block;  ///< All heads, if tiles are wanted.
   std::uint32_t window;           ///< As in AttentionParams.
   const float* sinks;             ///< [n_heads], or null

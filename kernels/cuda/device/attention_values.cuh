@@ -6,11 +6,9 @@
 
 namespace leasehold::device {
 
-/// Each thread sums two neighbouring elements of kQueriesPerThread queries; for heads above 128
-/// also the two elements 128 further on.
+/// Each thread sums two neighbouring elements of each span, for kQueriesPerThread queries.
 inline constexpr std::uint32_t kPairThreads = kThreadsPerQuery;
-inline constexpr std::uint32_t kPairSpans = 2;
-template <int kQueriesPerThread>
+template <int kQueriesPerThread, std::uint32_t kPairSpans>
 struct ValueSums {
   std::uint32_t element;                   ///< The first element of the pair.
   std::uint32_t query;                     ///< The first of kQueriesPerThread queries.
@@ -20,10 +18,10 @@ struct ValueSums {
 };
 
 /// The sums of this thread, with zero accumulators.
-template <int kQueriesPerThread>
-__device__ __forceinline__ ValueSums<kQueriesPerThread> value_sums(const AttentionParams& p,
-                                                                   const AttentionTile& tile) {
-  ValueSums<kQueriesPerThread> sums;
+template <int kQueriesPerThread, std::uint32_t kPairSpans>
+__device__ __forceinline__ ValueSums<kQueriesPerThread, kPairSpans> value_sums(
+    const AttentionParams& p, const AttentionTile& tile) {
+  ValueSums<kQueriesPerThread, kPairSpans> sums;
   sums.element = threadIdx.x % kPairThreads * 2;
   sums.query = threadIdx.x / kPairThreads * kQueriesPerThread;
 #pragma unroll
@@ -65,10 +63,10 @@ __device__ __forceinline__ void add_common(const WeightedValues<Stored>& from, s
 }
 
 /// Adds positions first ... span.count - 1, which only some queries read.
-template <class Stored, int kQueriesPerThread>
+template <class Stored, int kQueriesPerThread, std::uint32_t kPairSpans>
 __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std::uint32_t first,
                                          const KvSpan& span,
-                                         const ValueSums<kQueriesPerThread>& sums,
+                                         const ValueSums<kQueriesPerThread, kPairSpans>& sums,
                                          float2 (&acc)[kQueriesPerThread]) {
   for (std::uint32_t i = first; i < span.count; ++i) {
     const float2 v = load_pair(from.values, i);
@@ -83,11 +81,11 @@ __device__ __forceinline__ void add_rest(const WeightedValues<Stored>& from, std
 }
 
 /// Adds one span of values for the thread's queries.
-template <class Stored, int kQueriesPerThread>
+template <class Stored, int kQueriesPerThread, std::uint32_t kPairSpans>
 __device__ __forceinline__ void add_values(const AttentionParams& p, const AttentionTile& tile,
                                            const KvSpan& span, const std::byte* rows,
                                            const float* scores,
-                                           ValueSums<kQueriesPerThread>& sums) {
+                                           ValueSums<kQueriesPerThread, kPairSpans>& sums) {
   if (sums.query >= tile.n_queries()) return;
   const bool is_in_all_windows = tile.last_skips <= span.first;
   const std::uint32_t of_all =
@@ -96,26 +94,26 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
 #pragma unroll
   for (std::uint32_t s = 0; s < kPairSpans; ++s) {
     const std::uint32_t element = sums.element + s * 2 * kPairThreads;
-    if (element >= p.head_dim) break;
+    if (element >= p.value_dim) break;
     const WeightedValues<Stored> from{kv_rows<Stored>(p, rows, 0, element),
                                       scores + sums.query * kPartitionPositions + span.first};
     add_common<Stored, kQueriesPerThread>(from, common, sums.acc[s]);
-    add_rest<Stored, kQueriesPerThread>(from, common, span, sums, sums.acc[s]);
+    add_rest<Stored>(from, common, span, sums, sums.acc[s]);
   }
 }
 
-template <int kQueriesPerThread>
+template <int kQueriesPerThread, std::uint32_t kPairSpans>
 __device__ __forceinline__ void store_values(const AttentionParams& p, const AttentionTile& tile,
-                                             const ValueSums<kQueriesPerThread>& sums) {
+                                             const ValueSums<kQueriesPerThread, kPairSpans>& sums) {
 #pragma unroll
   for (int q = 0; q < kQueriesPerThread; ++q) {
     if (sums.reads[q] <= sums.skips[q]) continue;
-    float* out = p.partials.acc + partial_of(p, tile, sums.query + q) * p.head_dim;
+    float* out = p.partials.acc + partial_of(p, tile, sums.query + q) * p.value_dim;
 #pragma unroll
     for (std::uint32_t s = 0; s < kPairSpans; ++s) {
       const std::uint32_t d = sums.element + s * 2 * kPairThreads;
-      if (d < p.head_dim) out[d] = sums.acc[s][q].x;
-      if (d + 1 < p.head_dim) out[d + 1] = sums.acc[s][q].y;
+      if (d < p.value_dim) out[d] = sums.acc[s][q].x;
+      if (d + 1 < p.value_dim) out[d + 1] = sums.acc[s][q].y;
     }
   }
 }

@@ -42,6 +42,8 @@ struct ExpertRoutingParams {
   std::uint32_t n_used;
   std::uint32_t normalize_expert_weights;
   ExpertGating gating;
+  std::uint32_t n_groups;  ///< 1: there are none; at most kMaxExpertGroups.
+  std::uint32_t n_groups_used;
   float scale;
 };
 

@@ -19,14 +19,14 @@ struct BlockTables {
 struct KvAddressing {
   BlockTables tables;
   std::uint64_t keys_offset_bytes;  ///< From a block's start to the keys of the layer.
-  std::uint64_t plane_bytes;        ///< From the keys to the values.
+  std::uint64_t values_bytes;       ///< From the keys to the values.
   std::uint32_t head_bytes;         ///< From one kv head to the next.
   KvType type;
 
   static constexpr KvAddressing of(const KvLayer& layer, BlockTables tables) {
     return {.tables = tables,
             .keys_offset_bytes = layer.head_offset_bytes(0, 0),
-            .plane_bytes = layer.plane_size_bytes(),
+            .values_bytes = layer.values_offset_bytes(),
             .head_bytes = layer.head_size_bytes(),
             .type = layer.type};
   }

@@ -128,7 +128,7 @@ __device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
                                                 const std::uint64_t* blocks, const KvSpan& span,
                                                 std::uint32_t i, std::uint32_t row_bytes) {
   const std::uint32_t position = span.first + i;
-  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.kv.plane_bytes +
+  return blocks[position / KvLayout::kBlockTokens] + span.plane * p.kv.values_bytes +
          position % KvLayout::kBlockTokens * row_bytes;
 }
 

@@ -17,13 +17,13 @@ __device__ __forceinline__ std::uint32_t result_count(const KernelGate& gate,
 
 /// The expert whose matrix the block multiplies; 0 without experts.
 __device__ __forceinline__ std::uint32_t expert_of_block(const ExpertAssignment& experts) {
-  return experts.chosen != nullptr ? blockIdx.y : 0;
+  return experts.has_several() ? blockIdx.y : 0;
 }
 
 /// Call once before gather_columns. blockIdx.y counts groups of kColumns results, or experts.
 template <std::uint32_t kColumns>
 __device__ __forceinline__ void start_columns(ColumnList& list, const ExpertAssignment& experts) {
-  if (threadIdx.x == 0) list.next = experts.chosen != nullptr ? 0 : blockIdx.y * kColumns;
+  if (threadIdx.x == 0) list.next = experts.has_several() ? 0 : blockIdx.y * kColumns;
 }
 
 /// Run by one warp: appends the expert's next items below `end`, ascending, up to kColumns, and
@@ -53,13 +53,37 @@ __device__ __forceinline__ void gather_items(ColumnList& list, const ExpertAssig
   }
 }
 
+/// Likewise, if every row uses all experts in turn: list.next counts the expert's items before.
+template <std::uint32_t kColumns>
+__device__ __forceinline__ void gather_in_turn(ColumnList& list, const ExpertAssignment& experts,
+                                               std::uint32_t end) {
+  const std::uint32_t expert = expert_of_block(experts);
+  const std::uint32_t n_items =
+      end > expert ? (end - expert + experts.n_in_turn - 1) / experts.n_in_turn : 0;
+  const std::uint32_t first = list.next;
+  const std::uint32_t left = n_items - first;
+  const std::uint32_t count = left < kColumns ? left : kColumns;
+  for (std::uint32_t i = lane_of_warp(); i < count; i += kWarp) {
+    const std::uint32_t item = expert + (first + i) * experts.n_in_turn;
+    list.source[i] = item / experts.items_per_x;
+    list.target[i] = item;
+  }
+  __syncwarp();
+  if (lane_of_warp() == 0) {
+    list.count = count;
+    list.next = first + count;
+  }
+}
+
 /// Collects the block's next kColumns results below `end`, or the expert's next items. Returns
 /// false if none are left.
 template <std::uint32_t kColumns, class Params>
 __device__ __forceinline__ bool gather_columns(ColumnList& list, const Params& p,
                                                std::uint32_t end) {
   __syncthreads();  // no thread reads the previous columns any more
-  if (p.experts.chosen != nullptr) {
+  if (p.experts.n_in_turn != 0) {
+    if (warp_of_block() == 0) gather_in_turn<kColumns>(list, p.experts, end);
+  } else if (p.experts.chosen != nullptr) {
     if (warp_of_block() == 0) gather_items<kColumns>(list, p.experts, end);
   } else {
     const std::uint32_t left = list.next < end ? end - list.next : 0;
@@ -97,7 +121,7 @@ __device__ __forceinline__ void store_product(const Params& p, const MatmulSegme
   if (column >= list.count || output >= to.n_out) return;
   const float value =
       to.bias != nullptr ? product + to.bias[bias_index(p.experts, to.n_out, output)] : product;
-  float* out = to.out + std::size_t{list.target[column]} * to.n_out + output;
+  float* out = to.out + std::size_t{list.target[column]} * to.out_stride + output;
   *out = p.accumulate != 0 ? *out + value : value;
 }
 

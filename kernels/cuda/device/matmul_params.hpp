@@ -28,16 +28,22 @@ struct PrepareTilesParams {
 
 /// The expert of each result.
 struct ExpertAssignment {
-  const std::uint32_t* chosen;  ///< [n_results] experts; null: there is one matrix.
+  const std::uint32_t* chosen;  ///< [n_results] experts, or null
   std::uint32_t items_per_x;    ///< Result i reads row i / items_per_x.
+  /// Not 0: result i uses matrix i mod n_in_turn, and `chosen` is null.
+  std::uint32_t n_in_turn = 0;
+
+  /// False: there is one matrix.
+  LEASEHOLD_HD constexpr bool has_several() const { return chosen != nullptr || n_in_turn != 0; }
 };
 
 /// One matrix of a launch, and where its products go. Its row tiles are consecutive blocks.
 struct MatmulSegment {
   const std::byte* weights;  ///< [n_out] rows, or their groups, per expert
-  float* out;                ///< [n_results, n_out]
+  float* out;                ///< [n_results, n_out], out_stride apart
   const float* bias;         ///< [n_out] per expert, or null
   std::uint32_t n_out;
+  std::uint32_t out_stride;  ///< In elements.
   std::uint32_t first_tile;  ///< The blockIdx.x of its first row tile.
 };
 inline constexpr std::uint32_t kMaxSegments = 3;
@@ -65,9 +71,10 @@ struct FloatMatmulParams {
   const float* x;               ///< [n_rows, n_in]
   const std::uint32_t* select;  ///< [n_results], or null
   ExpertAssignment experts;
-  float* out;         ///< [n_results, n_out]
+  float* out;         ///< [n_results, n_out], out_stride apart
   const float* bias;  ///< [n_out] per expert, or null
   std::uint32_t n_out;
+  std::uint32_t out_stride;
   std::uint32_t n_in;
   std::uint32_t accumulate;
   TensorType type;

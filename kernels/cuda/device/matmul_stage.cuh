@@ -181,7 +181,7 @@ __device__ __forceinline__ void run_matmul(const MatmulParams& p) {
                          .copies = decltype(Kernel::copies)(weights)};
   while (gather_columns<Kernel::kColumns>(list, p, end)) {
     kernel.run();
-    if (p.experts.chosen == nullptr) return;
+    if (!p.experts.has_several()) return;
   }
 }
 

@@ -40,8 +40,9 @@ struct Spans {
 
 /// One block per tile: all keys of the partition, their weights, then all values. Copies overlap
 /// with computing. A block has kTile queries, a thread kQueriesPerThread of them. With kByFour,
-/// four threads compute one key of the only query.
-template <class Stored, int kTile, int kQueriesPerThread, bool kByFour = false>
+/// four threads compute one key of the only query. A value has up to kPairSpans spans.
+template <class Stored, int kTile, int kQueriesPerThread, bool kByFour = false,
+          std::uint32_t kPairSpans = kSpans>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   __shared__ std::uint64_t blocks[kPartitionBlocks];
   const AttentionTile tile = tile_of_block(p);
@@ -70,11 +71,10 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
   }
   __syncthreads();
   softmax_weights(p, tile, shared.scores);
-  ValueSums<kQueriesPerThread> sums = value_sums<kQueriesPerThread>(p, tile);
+  auto sums = value_sums<kQueriesPerThread, kPairSpans>(p, tile);
   for (std::uint32_t i = n; i < 2 * n; ++i) {
     spans.wait_for(i);
-    add_values<Stored, kQueriesPerThread>(p, tile, spans.at(i), spans.buffer(i), shared.scores,
-                                          sums);
+    add_values<Stored>(p, tile, spans.at(i), spans.buffer(i), shared.scores, sums);
   }
   store_values(p, tile, sums);
 }
@@ -128,6 +128,17 @@ LEASEHOLD_KERNEL(lh_attention_q8_0_q8_rows, AttentionParams, 2 * kThreadsPerQuer
   attend<std::int8_t, 8, 4>(p);
 }
 
+/// The kernels of wide heads, for any number of queries.
+LEASEHOLD_KERNEL(lh_attention_f16_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::uint16_t, 8, 2, false, kWideSpans>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_f32_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<float, 8, 2, false, kWideSpans>(p);
+}
+LEASEHOLD_KERNEL(lh_attention_q8_0_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
+  attend<std::int8_t, 8, 2, false, kWideSpans>(p);
+}
+
 /// The elements that a thread merges: up to four neighbours of one row and head.
 struct MergedElements {
   std::uint32_t d;
@@ -150,13 +161,14 @@ __device__ __forceinline__ void load_partial(const float* acc, std::uint32_t lef
 
 /// Merges `count` more partitions, whose weights and sums the block has computed.
 __device__ __forceinline__ void merge_chunk(const float* acc, const float2* weights,
-                                            std::uint32_t count, std::uint32_t head_dim,
+                                            std::uint32_t count, std::uint32_t value_dim,
                                             MergedElements& merged) {
-  const bool is_aligned = head_dim % 4 == 0;
+  const bool is_aligned = value_dim % 4 == 0;
 #pragma unroll 4
   for (std::uint32_t i = 0; i < count; ++i) {
     float part[4];
-    load_partial(acc + std::size_t{i} * head_dim + merged.d, head_dim - merged.d, is_aligned, part);
+    load_partial(acc + std::size_t{i} * value_dim + merged.d, value_dim - merged.d, is_aligned,
+                 part);
     const float2 weight_and_sum = weights[i];
     merged.sum = fmaf(weight_and_sum.y, weight_and_sum.x, merged.sum);
     for (std::uint32_t j = 0; j < 4; ++j)
@@ -213,13 +225,13 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMaxMergeThreads) {
   const std::uint32_t row = p.partials.first_row + blockIdx.y;
   if (row >= row_count(p.gate)) return;
   if (!block_row_is_live(p.gate, row)) return;
-  const std::uint32_t quads = (p.head_dim + 3) / 4;
+  const std::uint32_t quads = (p.value_dim + 3) / 4;
   const std::uint32_t first_head = blockIdx.x * p.heads_per_block;
   const std::uint32_t left = p.n_heads - first_head;
   const MergedHeads heads{std::size_t{blockIdx.y} * p.n_heads + first_head, first_head,
                           left < p.heads_per_block ? left : p.heads_per_block,
                           partitions_read(p.gate.rows[row].position, p.window)};
-  float* out = p.out + std::size_t{row} * p.n_heads * p.head_dim;
+  float* out = p.out + std::size_t{row} * p.n_heads * p.value_dim;
   std::uint32_t largest = 0;
   find_maxima(p, heads, maxima);
   for (std::uint32_t base = 0; base < heads.n_heads * quads; base += blockDim.x) {
@@ -234,12 +246,12 @@ LEASEHOLD_KERNEL(lh_attention_merge, AttentionMergeParams, kMaxMergeThreads) {
       __syncthreads();
       if (!has_work) continue;
       if (i == 0) merged.sum = exp_f32(heads.sink(p, head) - maxima[head]);
-      merge_chunk(p.partials.acc + heads.partial(p, head, i) * p.head_dim, weights[head],
-                  behind < kWarp ? behind : kWarp, p.head_dim, merged);
+      merge_chunk(p.partials.acc + heads.partial(p, head, i) * p.value_dim, weights[head],
+                  behind < kWarp ? behind : kWarp, p.value_dim, merged);
     }
-    for (std::uint32_t j = 0; has_work && j < 4 && merged.d + j < p.head_dim; ++j) {
+    for (std::uint32_t j = 0; has_work && j < 4 && merged.d + j < p.value_dim; ++j) {
       const float value = merged.out[j] / merged.sum;
-      out[(first_head + head) * p.head_dim + merged.d + j] = value;
+      out[(first_head + head) * p.value_dim + merged.d + j] = value;
       largest = largest > magnitude_bits(value) ? largest : magnitude_bits(value);
     }
   }

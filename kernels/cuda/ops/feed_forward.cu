@@ -94,18 +94,36 @@ __device__ __forceinline__ RankedExpert best_expert(std::uint32_t n_experts, Ran
 
 /// The row's scores with what probabilities need of all experts.
 __device__ __forceinline__ RoutedRow routed_row(const ExpertRoutingParams& p, std::uint32_t row) {
-  RoutedRow routed{
-      .scores = p.scores + std::size_t{row} * p.n_experts, .bias = p.bias, .gating = p.gating};
+  RoutedRow routed{.scores = p.scores + std::size_t{row} * p.n_experts,
+                   .bias = p.bias,
+                   .gating = p.gating,
+                   .group_size = p.n_groups > 1 ? p.n_experts / p.n_groups : 0};
   if (p.gating == ExpertGating::Sigmoid) return routed;
   routed.highest_score = best_expert(
                              p.n_experts, [&](std::uint32_t e) { return routed.by_score(e); },
                              [](RankedExpert) { return true; })
                              .key;
-  if (p.bias == nullptr && p.normalize_expert_weights != 0) return routed;
+  if (!routed.needs_probabilities() && p.normalize_expert_weights != 0) return routed;
   float own_sum = 0.0F;
   for (std::uint32_t e = lane_of_warp(); e < p.n_experts; e += kWarp) own_sum += routed.term(e);
   routed.total = fold_warp(own_sum);
   return routed;
+}
+
+/// Same as best_groups; each lane scores one group.
+__device__ __forceinline__ std::uint32_t best_groups(const ExpertRoutingParams& p,
+                                                     const RoutedRow& routed) {
+  static_assert(kMaxExpertGroups <= kWarp);
+  const std::uint32_t lane = lane_of_warp();
+  RankedExpert own{.key = 0.0F, .expert = p.n_groups};
+  if (lane < p.n_groups) own = ranked_group(routed, lane);
+  std::uint32_t groups = 0;
+  for (std::uint32_t k = 0; k < p.n_groups_used; ++k) {
+    const std::uint32_t best = first_of_warp(own, p.n_groups).expert;
+    groups |= 1u << best;
+    if (best == lane) own.expert = p.n_groups;
+  }
+  return groups;
 }
 
 /// One warp per row. The choice and the weights equal those of select_experts
@@ -115,7 +133,8 @@ LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   const std::uint32_t row = blockIdx.x;
   if (row >= row_count(p.gate)) return;
   const std::uint32_t lane = lane_of_warp();
-  const RoutedRow routed = routed_row(p, row);
+  RoutedRow routed = routed_row(p, row);
+  if (p.n_groups > 1) routed.allowed_groups = best_groups(p, routed);
   std::uint32_t* chosen = p.chosen + std::size_t{row} * p.n_used;
   float* weights = p.weights + std::size_t{row} * p.n_used;
   RankedExpert last{};
@@ -123,7 +142,9 @@ LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   for (std::uint32_t k = 0; k < p.n_used; ++k) {
     last = best_expert(
         p.n_experts, [&](std::uint32_t e) { return routed.ranked(e); },
-        [&](RankedExpert candidate) { return k == 0 || ranks_before(last, candidate); });
+        [&](RankedExpert candidate) {
+          return routed.allows(candidate.expert) && (k == 0 || ranks_before(last, candidate));
+        });
     const float term = routed.term(last.expert);
     if (lane == 0) {
       chosen[k] = last.expert;

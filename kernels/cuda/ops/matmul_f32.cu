@@ -48,7 +48,7 @@ __device__ __forceinline__ void float_products(const FloatMatmulParams& p, const
     if (lane_of_warp() != 0 || c >= list.count) continue;
     const float value =
         p.bias != nullptr ? sum + p.bias[bias_index(p.experts, p.n_out, output)] : sum;
-    float* out = p.out + std::size_t{list.target[c]} * p.n_out + output;
+    float* out = p.out + std::size_t{list.target[c]} * p.out_stride + output;
     *out = p.accumulate != 0 ? *out + value : value;
   }
 }
@@ -65,7 +65,7 @@ __device__ __forceinline__ void matmul_floats(const FloatMatmulParams& p, Column
   while (gather_columns<kColumns>(list, p, end)) {
     if (output < p.n_out)
       float_products<kColumns>(p, list, Row(p, p.weights + row * p.row_bytes), output);
-    if (p.experts.chosen == nullptr) return;
+    if (!p.experts.has_several()) return;
   }
 }
 

@@ -13,19 +13,20 @@ inline constexpr std::uint32_t kHeadsPerBlock = 4;
 /// Processes one head in a warp's shared memory: applies the norm if there is a weight, and the
 /// rotation if there are angles.
 __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const float* norm,
-                                             std::uint32_t row, float* head) {
+                                             std::uint32_t norm_width, std::uint32_t row,
+                                             float* head) {
   const std::uint32_t lane = lane_of_warp();
   if (norm != nullptr) {
-    const float mean = warp_dot(head, head, p.head_dim) / static_cast<float>(p.head_dim);
+    const float mean = warp_dot(head, head, norm_width) / static_cast<float>(norm_width);
     const float factor = 1.0F / sqrtf(mean + p.epsilon);
     __syncwarp();
-    for (std::uint32_t d = lane; d < p.head_dim; d += kWarp) head[d] = (head[d] * factor) * norm[d];
+    for (std::uint32_t d = lane; d < norm_width; d += kWarp) head[d] = (head[d] * factor) * norm[d];
     __syncwarp();
   }
   const std::uint32_t pairs = p.rope_dim / 2;
   const float* cos_sin = p.cos_sin + std::size_t{row} * pairs * 2;
   for (std::uint32_t i = lane; i < pairs; i += kWarp)
-    rotate_pair(head, p.style, i, p.rope_dim, cos_sin);
+    rotate_pair(head + p.rope_begin, p.style, i, p.rope_dim, cos_sin);
   __syncwarp();
 }
 
@@ -50,7 +51,7 @@ __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::ui
       p.kv.tables
           .addresses[p.kv.tables.first[ref.sequence] + ref.position / KvLayout::kBlockTokens];
   const std::uint32_t slot = ref.position % KvLayout::kBlockTokens * p.head_dim;
-  const std::uint64_t at = block + p.kv.keys_offset_bytes + plane * p.kv.plane_bytes +
+  const std::uint64_t at = block + p.kv.keys_offset_bytes + plane * p.kv.values_bytes +
                            std::uint64_t{kv_head} * p.kv.head_bytes;
   if (p.kv.type == KvType::Q8_0) {
     auto* codes = reinterpret_cast<std::int8_t*>(at);
@@ -65,13 +66,14 @@ __device__ __forceinline__ void append_head(const RopeKvAppendParams& p, std::ui
   }
 }
 
-/// One warp per head: first queries, then keys, then values. Grid: heads / 4, rows.
+/// One warp per head: first queries, then keys, then values if there are any. Grid: heads / 4,
+/// rows.
 LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
   __shared__ float heads[kHeadsPerBlock][kMaxHeadDim];
   if (warp_engine_is_stopped(p.gate)) return;
   const std::uint32_t row = blockIdx.y;
   const std::uint32_t unit = blockIdx.x * kHeadsPerBlock + warp_of_block();
-  if (row >= row_count(p.gate) || unit >= p.n_heads + 2 * p.n_kv_heads) return;
+  if (row >= row_count(p.gate) || unit >= head_count(p)) return;
   if (!warp_row_is_live(p.gate, row)) return;
   float* head = heads[warp_of_block()];
   const bool is_query = unit < p.n_heads;
@@ -84,7 +86,8 @@ LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
       p.head_dim;
   for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) head[d] = rows[at + d];
   __syncwarp();
-  if (plane == 0) prepare_head(p, is_query ? p.q_norm : p.k_norm, row, head);
+  if (plane == 0)
+    prepare_head(p, is_query ? p.q_norm : p.k_norm, is_query ? p.head_dim : p.value_dim, row, head);
   if (!is_query) return append_head(p, row, plane, kv_head, head);
   const float scale = p.query_scales != nullptr ? p.query_scales[row] : 1.0F;
   for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) p.q[at + d] = head[d] * scale;

@@ -14,7 +14,9 @@ namespace {
 /// four such blocks fit on an SM.
 constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
 constexpr std::uint32_t kMaxTilePositions = 64;
+/// Eight positions of Q8_0 have whole words of scales; wide heads in F32 have room for four.
 constexpr std::uint32_t kMinTilePositions = 8;
+constexpr std::uint32_t kMinTilePositionsF32 = 4;
 /// Threads of a block that merges part of a row: as many as its heads need, four elements per
 /// thread.
 constexpr std::uint32_t kMergeThreads = 128;
@@ -57,6 +59,10 @@ constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8",
 constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows",
                                        "lh_attention_q8_0_q8_rows", 8, 2 * kThreadsPerQuery};
 
+constexpr AttentionKernel kEightOfWideHeads{"lh_attention_f16_q8_heads",
+                                            "lh_attention_f32_q8_heads",
+                                            "lh_attention_q8_0_q8_heads", 8, 4 * kThreadsPerQuery};
+
 /// The heads and rows that share a block, and the kernel for that shape.
 struct TileShape {
   std::uint32_t heads;
@@ -68,10 +74,14 @@ struct TileShape {
 TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
                      std::uint64_t n_partitions_of_all_rows) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
+  const bool has_wide_heads = args.layout.head_dim > device::kSpans * device::kValueSpan;
   const bool has_few_tiles = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
-  if (!input.has_multi_row && has_few_tiles) return {1, group, 1, kOneWide};
+  if (!has_wide_heads && !input.has_multi_row && has_few_tiles) return {1, group, 1, kOneWide};
   const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
   const std::uint32_t heads = blocks_for(group, tiles);
+  if (has_wide_heads)
+    return {heads, tiles, input.has_multi_row ? device::kMaxTileQueries / heads : 1,
+            kEightOfWideHeads};
   if (input.has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};
   return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
 }
@@ -84,8 +94,9 @@ std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t queries, std::ui
 }
 
 std::uint32_t tile_positions(const KvLayer& layout, std::uint32_t queries) {
+  const std::uint32_t least = layout.type == KvType::F32 ? kMinTilePositionsF32 : kMinTilePositions;
   std::uint32_t positions = kMaxTilePositions;
-  while (positions > kMinTilePositions && shared_bytes(layout, queries, positions) > kSharedBytes)
+  while (positions > least && shared_bytes(layout, queries, positions) > kSharedBytes)
     positions /= 2;
   ensures(shared_bytes(layout, queries, positions) <= kSharedBytes, "a block fits every card");
   return positions;
@@ -109,6 +120,7 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
                                       .n_heads = args.n_heads,
                                       .n_kv_heads = layout.n_kv_heads,
                                       .head_dim = layout.head_dim,
+                                      .value_dim = layout.value_dim(),
                                       .heads_per_tile = tile.heads,
                                       .tiles_per_kv_head = tile.tiles_per_kv_head,
                                       .rows_per_tile = tile.rows,
@@ -123,7 +135,7 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
                         std::uint32_t n_rows) {
   const bool makes_tiles = input.tiles.halves != nullptr;
   expects(!makes_tiles || args.n_heads <= device::kMaxMergedHeads, "one block merges a row");
-  const std::uint32_t quads = blocks_for(args.layout.head_dim, 4);
+  const std::uint32_t quads = blocks_for(args.layout.value_dim(), 4);
   const std::uint32_t heads =
       makes_tiles ? args.n_heads : std::max(1u, std::min(args.n_heads, kMergeThreads / quads));
   const std::uint32_t warps = blocks_for(heads * quads, kWarpThreads);
@@ -135,7 +147,7 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
                                                               .out = args.out,
                                                               .tiles = input.tiles,
                                                               .n_heads = args.n_heads,
-                                                              .head_dim = args.layout.head_dim,
+                                                              .value_dim = args.layout.value_dim(),
                                                               .heads_per_block = heads,
                                                               .window = args.window,
                                                               .sinks = input.sinks})};
@@ -146,12 +158,14 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
 std::uint64_t attention_scratch_bytes_per_row(const AttentionArgs& args, std::uint32_t longest) {
   const std::uint64_t partials = partials_per_row(args, longest);
   const std::uint64_t max_sum = (2 * partials + kGrainFloats - 1) / kGrainFloats * kGrainFloats;
-  return (max_sum + partials * args.layout.head_dim) * sizeof(float);
+  return (max_sum + partials * args.layout.value_dim()) * sizeof(float);
 }
 
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input) {
-  expects(args.layout.head_dim <= device::kMaxHeadDim, "a head is at most 256 wide");
+  expects(args.layout.head_dim <= device::kMaxHeadDim &&
+              args.layout.value_dim() <= device::kWideSpans * device::kValueSpan,
+          "a head is at most 576 wide, and its values 512");
   expects(can_store(args.layout.type, args.layout.head_dim), "heads can be stored as the type");
   expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
   const std::uint64_t row_bytes = attention_scratch_bytes_per_row(args, input.longest);
@@ -160,7 +174,7 @@ std::vector<KernelLaunch> plan_attention(const PlanContext& context, const Atten
       std::min<std::uint64_t>(context.n_rows, input.scratch_bytes / row_bytes));
   const std::uint64_t max_sum_floats =
       rows_at_once *
-      (row_bytes / sizeof(float) - partials_per_row(args, input.longest) * args.layout.head_dim);
+      (row_bytes / sizeof(float) - partials_per_row(args, input.longest) * args.layout.value_dim());
   std::vector<KernelLaunch> launches;
   for (std::uint32_t first = 0; first < context.n_rows; first += rows_at_once) {
     const std::uint32_t n_rows = std::min(rows_at_once, context.n_rows - first);

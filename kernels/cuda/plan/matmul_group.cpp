@@ -6,7 +6,7 @@
 namespace leasehold::cuda {
 
 bool is_experts(const MatmulOperands& operands) {
-  return operands.experts.chosen != nullptr;
+  return operands.experts.has_several();
 }
 
 std::uint32_t results_together(const MatmulOperands& operands) {
@@ -32,6 +32,7 @@ void set_segments(std::span<device::MatmulSegment> segments, MatmulGroup group,
                    .out = group[i].out,
                    .bias = group[i].bias,
                    .n_out = group[i].n_out,
+                   .out_stride = group[i].stride(),
                    .first_tile = row_tiles(group.first(i), rows_per_tile)};
 }
 

@@ -48,11 +48,14 @@ struct MatmulOperands {
   const std::uint32_t* select = nullptr;  ///< [n_results] rows of x; null: row i itself
   device::ExpertAssignment experts = {.chosen = nullptr, .items_per_x = 1};
   std::uint32_t n_experts = 1;
-  float* out = nullptr;  ///< [n_results, n_out]
+  float* out = nullptr;          ///< [n_results, n_out], out_stride apart
+  std::uint32_t out_stride = 0;  ///< 0: n_out
   const float* bias = nullptr;
   bool accumulate = false;
   std::uint32_t n_results = 0;  ///< The maximum for this launch.
   device::ResultCount count = {.is_logit_rows = 0, .per_row = 1};
+
+  std::uint32_t stride() const { return out_stride != 0 ? out_stride : n_out; }
 };
 
 /// Device memory that the launches may use until the next matmul.

@@ -71,9 +71,8 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
 KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows) {
   expects(params.head_dim <= device::kMaxHeadDim, "a head fits a warp's shared memory");
   expects(can_store(params.kv.type, params.head_dim), "heads can be stored as the type");
-  const std::uint32_t heads = params.n_heads + 2 * params.n_kv_heads;
   return {.kernel = "lh_rope_kv_append",
-          .grid = {blocks_for(heads, kHeadsPerBlock), n_rows},
+          .grid = {blocks_for(device::head_count(params), kHeadsPerBlock), n_rows},
           .block_threads = kHeadsPerBlock * kWarpThreads,
           .params = KernelParams(params)};
 }
@@ -116,6 +115,7 @@ KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
                                  const float* selection_bias) {
   expects(args.n_used >= 1 && args.n_used <= args.n_experts, "some experts are chosen of all");
+  expects(args.n_groups <= kMaxExpertGroups, "a lane of a warp scores each group");
   return {.kernel = "lh_expert_routing",
           .grid = {context.n_rows},
           .block_threads = kWarpThreads,
@@ -129,6 +129,8 @@ KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRouting
               .n_used = args.n_used,
               .normalize_expert_weights = args.normalize_expert_weights ? 1u : 0u,
               .gating = args.gating,
+              .n_groups = args.n_groups,
+              .n_groups_used = args.n_groups_used,
               .scale = args.scale})};
 }
 

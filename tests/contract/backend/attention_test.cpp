@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/kv_q8.hpp"
+#include "kernels/numerics/rope.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "tests/contract/backend/rig.hpp"
 
@@ -24,10 +25,11 @@ struct AttentionCase {
         q(random_floats(random, rows.size() * row_floats())) {}
 
   std::size_t row_floats() const { return std::size_t{n_heads} * kv.shape.head_dim; }
+  std::size_t out_floats() const { return std::size_t{n_heads} * kv.shape.value_dim(); }
 
   /// The outputs of rows [first, first + count), run as a step of their own.
   std::vector<float> on(Rig& rig, std::size_t first, std::size_t count) const {
-    std::vector<float> out(count * row_floats());
+    std::vector<float> out(count * out_floats());
     const auto gates = rig.table.step(n_sequences);
     const LaunchContext context{
         .gates = gates.get(), .rows = std::span(rows).subspan(first, count), .layer = kLayer};
@@ -117,7 +119,7 @@ double score(const AttentionCase& c, std::size_t r, std::uint32_t head, std::uin
 
 std::vector<double> expected_head(const AttentionCase& c, std::size_t r, std::uint32_t head) {
   const std::uint32_t kv_head = head / (c.n_heads / c.kv.shape.n_kv_heads);
-  std::vector<double> out(c.kv.shape.head_dim);
+  std::vector<double> out(c.kv.shape.value_dim());
   double sum = c.sinks.empty() ? 0 : std::exp(double{c.sinks[head]});
   for (std::uint32_t p = first_position(c.rows[r].position, c.window); p <= c.rows[r].position;
        ++p) {
@@ -148,6 +150,96 @@ TEST_CASE("backend: attention matches doubles across blocks, extents and partiti
         REQUIRE(out[r * c.row_floats() + head * expected.size() + d] ==
                 Approx(expected[d]).margin(4e-6));
     }
+}
+
+TEST_CASE("backend: latent attention weighs the first elements of its keys") {
+  struct Widths {
+    std::uint32_t key;
+    std::uint32_t value;
+  };
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const KvType type = GENERATE(from_range(kTypes));
+  SeededRandom random(test_seed() + 1020);
+  Rig rig(threads);
+  Rig reference(0);
+  for (const Widths widths : {Widths{96, 64}, Widths{288, 256}, Widths{576, 512}}) {
+    const KvLayout latent(
+        2, {.n_kv_heads = 1, .head_dim = widths.key, .type = type, .latent_dim = widths.value});
+    const AttentionCase c(random, latent, 5, {3, 1}, {262, 18});
+    REQUIRE(latent.block_size_bytes() * 2 == layout(1, widths.key, type).block_size_bytes());
+    const auto out = c.on(rig);
+    CAPTURE(threads, test_seed(), widths.key);
+    REQUIRE(first_difference(out, c.on(reference)) == -1);
+    for (std::size_t r = 0; r < c.rows.size(); ++r)
+      for (std::uint32_t head = 0; head < c.n_heads; head += 2) {
+        const auto expected = expected_head(c, r, head);
+        for (std::uint32_t d = 0; d < expected.size(); ++d)
+          REQUIRE(out[r * c.out_floats() + head * expected.size() + d] ==
+                  Approx(expected[d]).margin(8e-6));
+      }
+  }
+}
+
+TEST_CASE("backend: latent keys are normed in front, rotated behind and stored once") {
+  constexpr std::uint32_t kRank = 64;
+  constexpr std::uint32_t kRotated = 32;
+  constexpr std::uint32_t kWidth = kRank + kRotated;
+  constexpr std::uint32_t kHeads = 3;
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  SeededRandom random(test_seed() + 1040);
+  Rig rig(threads);
+  const KvLayout latent(
+      2, {.n_kv_heads = 1, .head_dim = kWidth, .type = KvType::F32, .latent_dim = kRank});
+  const KvFixture kv(random, latent, {20});
+  const std::vector<RowRef> rows{{0, 18}, {0, 19}};
+  const auto queries = random_floats(random, rows.size() * kHeads * kWidth);
+  const auto keys = random_floats(random, rows.size() * kWidth);
+  const auto weights = random_floats(random, kRank);
+  LeasedMemory norm(kRank * sizeof(float));
+  norm.fill<float>(weights);
+  std::vector<float> cos_sin(rows.size() * kRotated);
+  fill_rope_cos_sin(rows, {rope_frequencies(kRotated, 10000.0)}, cos_sin.data());
+  auto q = queries;
+  auto k = keys;
+  run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
+    LaunchContext here = context;
+    here.layer = kLayer;
+    return backend.prepare_heads(here, {.layout = latent.layer(kLayer),
+                                        .q = q.data(),
+                                        .k = k.data(),
+                                        .v = nullptr,
+                                        .n_heads = kHeads,
+                                        .key_norm = norm.at().as<const float>(),
+                                        .epsilon = 1e-5F,
+                                        .rope_dim = kRotated,
+                                        .style = RopeStyle::Interleaved,
+                                        .cos_sin = cos_sin.data(),
+                                        .block_tables = kv.block_tables()});
+  });
+  const auto rotated = [&](const float* tail, std::size_t row, std::uint32_t d) {
+    const float* turn = cos_sin.data() + row * kRotated + d / 2 * 2;
+    const double other = tail[d % 2 == 0 ? d + 1 : d - 1];
+    return tail[d] * double{turn[0]} + (d % 2 == 0 ? -other : other) * turn[1];
+  };
+  CAPTURE(threads, test_seed());
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const float* key = keys.data() + r * kWidth;
+    double squares = 0;
+    for (std::uint32_t d = 0; d < kRank; ++d) squares += double{key[d]} * key[d];
+    const double factor = 1 / std::sqrt(squares / kRank + 1e-5);
+    for (std::uint32_t d = 0; d < kWidth; ++d) {
+      const double expected =
+          d < kRank ? key[d] * factor * weights[d] : rotated(key + kRank, r, d - kRank);
+      REQUIRE(kv.at(0, kLayer, 0, 0, rows[r].position, d) == Approx(expected).margin(2e-6));
+    }
+    for (std::uint32_t h = 0; h < kHeads; ++h) {
+      const std::size_t at = (r * kHeads + h) * kWidth;
+      for (std::uint32_t d = 0; d < kRank; ++d) REQUIRE(q[at + d] == queries[at + d]);
+      for (std::uint32_t d = 0; d < kRotated; ++d)
+        REQUIRE(q[at + kRank + d] ==
+                Approx(rotated(queries.data() + at + kRank, r, d)).margin(2e-6));
+    }
+  }
 }
 
 TEST_CASE("backend: a window, a soft cap and sinks match doubles and open no block before it") {

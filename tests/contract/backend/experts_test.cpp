@@ -51,7 +51,9 @@ struct ChoiceCase {
                     .gating = gating,
                     .selection_bias =
                         bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>(),
-                    .scale = scale});
+                    .scale = scale,
+                    .n_groups = n_groups,
+                    .n_groups_used = n_groups_used});
     });
     return choice;
   }
@@ -71,7 +73,23 @@ struct ChoiceCase {
   }
   /// What the choice compares.
   double key(std::uint32_t r, std::uint32_t e) const {
-    return bias.empty() ? score(r, e) : probability(r, e) + bias[e];
+    if (bias.empty()) return n_groups == 1 ? score(r, e) : probability(r, e);
+    return probability(r, e) + bias[e];
+  }
+  /// The sum of the two highest keys of a group.
+  double group_key(std::uint32_t r, std::uint32_t group) const {
+    const std::uint32_t size = n_experts / n_groups;
+    std::vector<double> keys;
+    for (std::uint32_t i = 0; i < size; ++i) keys.push_back(key(r, group * size + i));
+    std::ranges::sort(keys, std::greater{});
+    return keys[0] + (size > 1 ? keys[1] : 0);
+  }
+  /// Divides the experts into groups, of which rows use some.
+  void set_groups(SeededRandom& random) {
+    do n_groups = between(random, 1, n_experts);
+    while (n_experts % n_groups != 0);
+    n_groups_used = between(random, 1, n_groups);
+    n_used = between(random, 1, n_experts / n_groups * n_groups_used);
   }
 
   std::uint32_t n_rows;
@@ -80,6 +98,8 @@ struct ChoiceCase {
   bool normalize_expert_weights;
   ExpertGating gating;
   float scale;
+  std::uint32_t n_groups = 1;
+  std::uint32_t n_groups_used = 1;
   std::vector<float> scores;
   std::vector<float> bias;  // [n_experts], or empty
   LeasedMemory bias_memory{16 * sizeof(float)};
@@ -130,6 +150,37 @@ TEST_CASE(
           REQUIRE(c.key(r, chosen) >= c.key(r, other) - (c.bias.empty() ? 0 : 1e-6));
         REQUIRE(choice.weights[r * c.n_used + k] ==
                 Approx(expected_weight(c, choice, r, chosen)).epsilon(2e-6));
+      }
+    }
+  }
+}
+
+TEST_CASE("backend: a row goes to the highest experts of its highest groups") {
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  SeededRandom random(test_seed() + 2020);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  Rig reference(0);
+  for (int shape = 0; shape < 2 * kExpertShapes; ++shape) {
+    ChoiceCase c(random);
+    c.set_groups(random);
+    const Choice choice = c.on(rig);
+    CAPTURE(shape, c.n_rows, c.n_experts, c.n_used, c.n_groups, c.n_groups_used, c.gating, c.bias);
+    REQUIRE(choice.chosen == c.on(reference).chosen);
+    for (std::uint32_t r = 0; r < c.n_rows; ++r) {
+      std::vector<double> sums;
+      for (std::uint32_t g = 0; g < c.n_groups; ++g) sums.push_back(c.group_key(r, g));
+      std::ranges::sort(sums, std::greater{});
+      const double least = sums[c.n_groups_used - 1];
+      const auto group_of = [&](std::uint32_t e) { return e / (c.n_experts / c.n_groups); };
+      std::set<std::uint32_t> left;  // of the groups that are certainly used
+      for (std::uint32_t e = 0; e < c.n_experts; ++e)
+        if (c.group_key(r, group_of(e)) > least + 1e-6) left.insert(e);
+      for (std::uint32_t k = 0; k < c.n_used; ++k) {
+        const std::uint32_t chosen = choice.chosen[r * c.n_used + k];
+        left.erase(chosen);
+        REQUIRE(c.group_key(r, group_of(chosen)) >= least - 1e-6);
+        for (const std::uint32_t other : left) REQUIRE(c.key(r, chosen) >= c.key(r, other) - 1e-6);
       }
     }
   }
@@ -200,6 +251,19 @@ TEST_CASE("backend: each item goes through its own expert, whatever the other it
                                        reach * 0x1.01p-25;  // as for matmuls
         REQUIRE(std::abs(out[item * c.n_out + o] - sum) <= (of_halves ? slack_of_halves : slack));
       }
+  }
+}
+
+TEST_CASE("backend: without a choice each row goes through the matrices in turn") {
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  SeededRandom random(test_seed() + 2250);
+  CAPTURE(threads, test_seed());
+  Rig rig(threads);
+  for (int shape = 0; shape < kExpertShapes; ++shape) {
+    ExpertRows c = random_experts(random);
+    c.use_all(random);
+    CAPTURE(shape, c.n_rows, c.n_experts, c.by_row, c.n_out, c.weight.n_in);
+    check_matrices_in_turn(rig, c);
   }
 }
 

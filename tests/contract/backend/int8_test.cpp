@@ -185,6 +185,19 @@ TEST_CASE("int8: an expert's products are those of a matmul with its matrix, plu
   }
 }
 
+TEST_CASE("int8: without a choice each row goes through the matrices in turn") {
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  SeededRandom random(test_seed() + 450);
+  Rig rig(threads);
+  for (const TensorType type : {TensorType::Q8_0, TensorType::Q4_K})
+    for (int shape = 0; shape < 4; ++shape) {
+      Int8Experts c = random_experts(random, type);
+      c.use_all(random);
+      CAPTURE(threads, test_seed(), name(type), shape, c.n_experts, c.n_rows, c.by_row, c.n_out);
+      check_matrices_in_turn(rig, c);
+    }
+}
+
 TEST_CASE("int8: a row with a number that is not finite gives none that is, and changes no other") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const float bad =

@@ -93,8 +93,9 @@ struct ExpertsCase {
       chosen.push_back(static_cast<std::uint32_t>(random.below(n_experts)));
   }
 
-  std::vector<float> on(Rig& rig) const {
-    std::vector<float> out(chosen.size() * n_out);
+  /// The products, `gap` floats apart, which stay 0. Without a choice, every row uses all experts.
+  std::vector<float> on(Rig& rig, bool has_choice = true, std::uint32_t gap = 0) const {
+    std::vector<float> out(chosen.size() * (n_out + gap));
     std::vector<float> biases;
     for (std::uint32_t e = 0; e < n_experts; ++e)
       for (std::uint32_t o = 0; o < n_out; ++o) biases.push_back(bias_of(e, o));
@@ -105,14 +106,22 @@ struct ExpertsCase {
           context, {.site = LaunchSite::ExpertUp,
                     .weight = weight.view(),
                     .n_experts = n_experts,
-                    .chosen = chosen.data(),
+                    .chosen = has_choice ? chosen.data() : nullptr,
                     .n_items = static_cast<std::uint32_t>(chosen.size()),
                     .x = x.data(),
                     .items_per_x = by_row ? n_used : 1,
                     .out = out.data(),
-                    .bias = has_bias() ? bias.at().as<const float>() : Leased<const float>{}});
+                    .bias = has_bias() ? bias.at().as<const float>() : Leased<const float>{},
+                    .out_stride = gap > 0 ? n_out + gap : 0});
     });
     return out;
+  }
+  /// Makes every row use all experts in their order.
+  void use_all(SeededRandom& random) {
+    n_used = n_experts;
+    x = random_floats(random, std::size_t{n_rows} * (by_row ? 1 : n_used) * weight.view().n_in);
+    chosen.resize(std::size_t{n_rows} * n_used);
+    for (std::uint32_t item = 0; item < chosen.size(); ++item) chosen[item] = item % n_experts;
   }
   bool has_bias() const { return n_rows % 2 == 0; }
   /// 0 without a bias.
@@ -133,5 +142,21 @@ struct ExpertsCase {
   std::vector<float> x;
   std::vector<std::uint32_t> chosen;
 };
+
+/// Products of all experts without a choice, some floats apart, have the bits of chosen ones.
+template <class M>
+void check_matrices_in_turn(Rig& rig, const ExpertsCase<M>& c) {
+  constexpr std::uint32_t kGap = 5;
+  const std::vector<float> chosen = c.on(rig);
+  const std::vector<float> apart = c.on(rig, false, kGap);
+  std::vector<float> expected;
+  for (std::size_t item = 0; item < c.chosen.size(); ++item) {
+    const auto from = chosen.begin() + static_cast<std::ptrdiff_t>(item * c.n_out);
+    expected.insert(expected.end(), from, from + c.n_out);
+    expected.insert(expected.end(), kGap, 0.0F);
+  }
+  REQUIRE(first_difference(apart, expected) == -1);
+  REQUIRE(first_difference(c.on(rig, false), chosen) == -1);
+}
 
 }  // namespace leasehold::testing

@@ -22,7 +22,7 @@ namespace leasehold::testing {
 inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .max_context = 640,
                                        .n_heads = 8,
-                                       .head_dim = 128,
+                                       .head_dim = 576,
                                        .max_width = 2816,
                                        .n_experts = 16,
                                        .n_experts_used = 16,

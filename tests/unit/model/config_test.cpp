@@ -211,6 +211,11 @@ TEST_CASE("config: a llama with experts is a Mixtral with the width of its exper
   CHECK(config->experts ==
         ExpertConfig{.n_experts = 8, .n_used = 2, .n_ff = 64, .normalize_expert_weights = true});
   CHECK(config->n_ff == 0);
+  const auto grouped = config_of(
+      experts().set("llama.expert_group_count", 4u).set("llama.expert_group_used_count", 2u));
+  REQUIRE(grouped.has_value());
+  CHECK(grouped->experts.n_groups == 4);
+  CHECK(grouped->experts.n_groups_used == 2);
   CHECK(config_of(tiny_llama().set("llama.expert_count", 0u))->experts == ExpertConfig{});
   CHECK(config_of(experts().set("llama.expert_feed_forward_length", 96u))->experts.n_ff == 96);
   check_refused({
@@ -220,7 +225,14 @@ TEST_CASE("config: a llama with experts is a Mixtral with the width of its exper
       {experts().set("llama.expert_weights_norm", false), Errc::UnsupportedModel,
        "llama.expert_weights_norm is false"},
       {experts().set("llama.expert_gating_func", 2u), Errc::UnsupportedModel, "expert_gating_func"},
-      {experts().set("llama.expert_group_count", 4u), Errc::UnsupportedModel, "expert_group_count"},
+      {experts().set("llama.expert_group_count", 4u), Errc::FileCorrupt, "expert_group_used_count"},
+      {experts().set("llama.expert_group_count", 3u).set("llama.expert_group_used_count", 1u),
+       Errc::FileCorrupt, "8 experts do not divide into 3 groups"},
+      {experts().set("llama.expert_group_count", 8u).set("llama.expert_group_used_count", 1u),
+       Errc::FileCorrupt, "1 of 8 groups, for 2 experts of a row"},
+      {experts().set("llama.expert_group_count", 4u).set("llama.expert_group_used_count", 5u),
+       Errc::FileCorrupt, "5 of 4 groups"},
+      {experts().set("llama.expert_group_count", 64u), Errc::UnsupportedModel, "at most 32"},
   });
 }
 

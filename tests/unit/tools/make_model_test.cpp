@@ -177,7 +177,8 @@ TEST_CASE(
   for (std::string name; std::getline(names >> std::ws, name, ',');) {
     ModelRequest request = tiny(TensorType::MXFP4);
     request.architecture = *architecture_from(name);
-    request.shape.rope_width = 8;
+    request.shape.head_width = 64;
+    request.shape.rope_width = 32;
     if (!request.row().experts.empty()) {
       request.shape.experts = 4;
       request.shape.experts_used = 2;

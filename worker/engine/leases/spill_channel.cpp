@@ -11,8 +11,8 @@ namespace {
 std::uint64_t seal_layout(const KvLayout& layout) {
   Checksum sum;
   for (const KvLayer& layer : layout.layers())
-    for (const std::uint32_t part :
-         {layer.n_kv_heads, layer.head_dim, static_cast<std::uint32_t>(layer.type)})
+    for (const std::uint32_t part : {layer.n_kv_heads, layer.head_dim, layer.latent_dim,
+                                     static_cast<std::uint32_t>(layer.type)})
       sum.add(&part, sizeof part);
   return sum.value;
 }

@@ -60,7 +60,7 @@ __device__ __forceinline__ void matmul_int8_chunks(const Int8MatmulParams& p) {
     Kernel(p, list).run(list, weights, chunk, parts + chunk * Kernel::kColumns * kGroupRows);
     __syncthreads();
     store_chunks<Kernel::kColumns>(p, list, of, group, parts);
-    if (p.experts.chosen == nullptr) return;
+    if (!p.experts.has_several()) return;
   }
 }
 
@@ -80,7 +80,7 @@ __device__ __forceinline__ void matmul_int8_tile(const Int8MatmulParams& p) {
                          .n_blocks = p.x.n_in / p.x.block};
   while (gather_columns<Kernel::kColumns>(list, p, end)) {
     kernel.run(of);
-    if (p.experts.chosen == nullptr) return;
+    if (!p.experts.has_several()) return;
   }
 }
 

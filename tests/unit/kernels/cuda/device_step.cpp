@@ -11,7 +11,7 @@ namespace {
 constexpr BackendLimits kReferenceLimits{.max_rows = 64,
                                          .max_context = 16384,
                                          .n_heads = 64,
-                                         .head_dim = 256,
+                                         .head_dim = 576,
                                          .max_width = 16384,
                                          .n_experts = 256};
 

@@ -69,11 +69,13 @@ TEST_CASE("cuda: experts and their weights are the reference's, including ties a
   SeededRandom random(test_seed());
   const auto gating = GENERATE(ExpertGating::Softmax, ExpertGating::Sigmoid);
   const bool has_bias = GENERATE(false, true);
+  const std::uint32_t n_groups = GENERATE(1u, 4u, 20u);
   for (const std::uint32_t n_experts : {1u, 8u, 60u, 128u})
     for (const std::uint32_t n_used : {1u, 4u, 40u})
       for (const bool sum_to_1 : {false, true}) {
-        if (n_used > n_experts) continue;
-        CAPTURE(gating, has_bias, n_experts, n_used, sum_to_1, test_seed());
+        const std::uint32_t n_groups_used = n_groups == 1 ? 1 : n_groups * 3 / 4;
+        if (n_experts % n_groups != 0 || n_used > n_experts / n_groups * n_groups_used) continue;
+        CAPTURE(gating, has_bias, n_experts, n_used, n_groups, sum_to_1, test_seed());
         DeviceStep step(rows_of({4}, {4}), 1, 1);
         auto scores = random_floats(random, 4 * n_experts, 4.0F);
         for (std::uint32_t e = 0; e < n_experts; ++e) scores[e] = 1.5F;
@@ -87,7 +89,9 @@ TEST_CASE("cuda: experts and their weights are the reference's, including ties a
                                .n_used = n_used,
                                .normalize_expert_weights = sum_to_1,
                                .gating = gating,
-                               .scale = 1.5F};
+                               .scale = 1.5F,
+                               .n_groups = n_groups,
+                               .n_groups_used = n_groups_used};
         if (has_bias) args.selection_bias = bias.at().as<const float>();
         std::vector<std::uint32_t> expected_chosen(4 * n_used);
         std::vector<float> expected(4 * n_used);

@@ -51,17 +51,17 @@ void fill_with_special_blocks(std::vector<float>& values) {
   }
 }
 
-KvLayout layout_of(std::uint32_t head_dim, KvType type) {
-  return {2, {.n_kv_heads = 2, .head_dim = head_dim, .type = type}};
+KvLayout layout_of(std::uint32_t head_dim, KvType type, std::uint32_t latent_dim = 0) {
+  return {2, {.n_kv_heads = 2, .head_dim = head_dim, .type = type, .latent_dim = latent_dim}};
 }
 
 /// Queries, keys and values of a small step, and the blocks for keys and values.
 struct AppendCase {
-  AppendCase(std::uint64_t seed, std::uint32_t head_dim_, KvType type)
+  AppendCase(std::uint64_t seed, std::uint32_t head_dim_, KvType type, std::uint32_t latent_dim = 0)
       : random(seed),
         head_dim(head_dim_),
         step(rows_of(kCounts, kLengths), 3, 1),
-        kv(random, layout_of(head_dim, type), kLengths),
+        kv(random, layout_of(head_dim, type, latent_dim), kLengths),
         tables(kv),
         q(random_floats(random, step.n_rows() * kHeads * head_dim)),
         k(random_floats(random, step.n_rows() * 2 * head_dim)),
@@ -100,13 +100,15 @@ struct AppendCase {
          .kv = device::KvAddressing::of(kv.layout.layer(plan.layer), tables.view()),
          .q = q.data(),
          .k = k.data(),
-         .v = v.data(),
+         .v = kv.shape.is_latent() ? nullptr : v.data(),
          .q_norm = weight(0),
          .k_norm = weight(1),
          .cos_sin = cos_sin.data(),
          .n_heads = kHeads,
          .n_kv_heads = kv.shape.n_kv_heads,
          .head_dim = kv.shape.head_dim,
+         .value_dim = kv.shape.value_dim(),
+         .rope_begin = kv.shape.is_latent() ? head_dim - rope_dim() : 0,
          .rope_dim = rope_dim(),
          .epsilon = 1e-6F,
          .style = style},
@@ -144,6 +146,21 @@ TEST_CASE("cuda: norms, rotation and append in one launch have the bits of separ
           for (std::uint32_t s = 0; s < 3; ++s)
             REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
         }
+}
+
+TEST_CASE("cuda: latent keys are normed in front, rotated behind and stored once") {
+  for (const KvType type : kTypes)
+    for (const std::uint32_t head_dim : {48u, 576u}) {
+      if (!can_store(type, head_dim)) continue;
+      CAPTURE(static_cast<int>(type), head_dim, test_seed());
+      AppendCase here(test_seed(), head_dim, type, head_dim / 3 * 2);
+      AppendCase reference(test_seed(), head_dim, type, head_dim / 3 * 2);
+      reference.on_reference(RopeStyle::Interleaved, true);
+      here.step.run(here.fused(RopeStyle::Interleaved, true), 3);
+      REQUIRE(first_difference(here.q, reference.q) == -1);
+      for (std::uint32_t s = 0; s < 3; ++s)
+        REQUIRE(here.kv.bytes_of(s) == reference.kv.bytes_of(s));
+    }
 }
 
 TEST_CASE("cuda: keys and values that are not rotated are appended with the reference's bits") {
