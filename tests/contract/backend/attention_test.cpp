@@ -170,6 +170,7 @@ TEST_CASE("backend: latent attention weighs the first elements of its keys") {
     const auto out = c.on(rig);
     CAPTURE(threads, test_seed(), widths.key);
     REQUIRE(first_difference(out, c.on(reference)) == -1);
+    if (threads != 0) continue;  // the reference's bits are right once
     for (std::size_t r = 0; r < c.rows.size(); ++r)
       for (std::uint32_t head = 0; head < c.n_heads; head += 2) {
         const auto expected = expected_head(c, r, head);

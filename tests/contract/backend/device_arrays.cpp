@@ -174,11 +174,11 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
   const std::size_t n_rows = context.rows.size();
   const std::size_t n_kv = n_rows * args.layout.n_kv_heads * args.layout.head_dim;
   reach(args.block_tables, args.layout);
-  for (const Leased<const float> norm : {args.query_norm, args.key_norm})
-    reach_->add(norm.as<const std::byte>(), args.layout.head_dim * sizeof(float));
+  reach_->add(args.query_norm.as<const std::byte>(), args.layout.head_dim * sizeof(float));
+  reach_->add(args.key_norm.as<const std::byte>(), args.layout.value_dim() * sizeof(float));
   here.q = on_device(args.q, n_rows * args.n_heads * args.layout.head_dim);
   here.k = on_device(args.k, n_kv);
-  here.v = on_device(args.v, n_kv);
+  if (!args.layout.is_latent()) here.v = on_device(args.v, n_kv);
   return in_step(
       context,
       {.block_tables = args.block_tables,
@@ -190,11 +190,11 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
 
 LaunchStatus DeviceArrays::attention(const LaunchContext& context, const AttentionArgs& args) {
   AttentionArgs here = args;
-  const std::size_t count = context.rows.size() * args.n_heads * args.layout.head_dim;
+  const std::size_t n_heads = context.rows.size() * args.n_heads;
   reach(args.block_tables, args.layout);
   reach_->add(args.sinks.as<const std::byte>(), args.n_heads * sizeof(float));
-  here.q = on_device(args.q, count);
-  here.out = on_device(args.out, count);
+  here.q = on_device(args.q, n_heads * args.layout.head_dim);
+  here.out = on_device(args.out, n_heads * args.layout.value_dim());
   return in_step(context, {.block_tables = args.block_tables},
                  [&] { return backend_->attention(context, here); });
 }
@@ -233,9 +233,9 @@ LaunchStatus DeviceArrays::expert_matmul(const LaunchContext& context,
                                          const ExpertMatmulArgs& args) {
   ExpertMatmulArgs here = args;
   reach(args.weight);
-  here.chosen = on_device(args.chosen, args.n_items);
+  if (args.chosen != nullptr) here.chosen = on_device(args.chosen, args.n_items);
   here.x = on_device(args.x, std::size_t{args.n_items / args.items_per_x} * args.weight.n_in);
-  here.out = on_device(args.out, std::size_t{args.n_items} * args.n_out());
+  here.out = on_device(args.out, std::size_t{args.n_items} * args.stride());
   reach_->add(args.bias.as<const std::byte>(), args.weight.n_out * sizeof(float));
   return in_step(context, {}, [&] { return backend_->expert_matmul(context, here); });
 }

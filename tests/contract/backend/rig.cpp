@@ -175,10 +175,10 @@ float KvFixture::at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t p
   const Sequence& owner = sequences_[sequence];
   const BlockLocation location = owner.block_locations[position / 16];
   const std::byte* block = owner.extents[location.extent].bytes() + location.offset_bytes;
-  const std::size_t element =
-      (((std::size_t{layer} * 2 + plane) * shape.n_kv_heads + kv_head) * 16 + position % 16) *
-          shape.head_dim +
-      d;
+  const std::size_t heads_before = shape.latent_dim > 0
+                                       ? std::size_t{layer} * shape.n_kv_heads
+                                       : (std::size_t{layer} * 2 + plane) * shape.n_kv_heads;
+  const std::size_t element = ((heads_before + kv_head) * 16 + position % 16) * shape.head_dim + d;
   if (shape.type == KvType::Q8_0) {
     const std::byte* head = block + element / (16 * shape.head_dim) * (17 * shape.head_dim);
     const std::size_t in_head = element % (16 * shape.head_dim);

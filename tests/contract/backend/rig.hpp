@@ -128,7 +128,8 @@ class KvFixture {
   KvFixture(SeededRandom& random, KvLayout layout, const std::vector<std::uint32_t>& lengths);
 
   std::span<const BlockTableView> block_tables() const { return views_; }
-  /// Element d of the key (plane 0) or value (1), addressed independently of KvLayout.
+  /// Element d of the key (plane 0) or value (1), the same in a latent layer, addressed
+  /// independently of KvLayout.
   float at(std::uint32_t sequence, std::uint32_t layer, std::uint32_t plane, std::uint32_t kv_head,
            std::uint32_t position, std::uint32_t d) const;
   /// Protects all memory of a sequence; touching it kills the test.

@@ -16,6 +16,7 @@ struct Shape {
   KvType type;
   std::vector<std::uint32_t> counts;
   std::vector<std::uint32_t> lengths;
+  std::uint32_t latent_dim = 0;
 };
 
 struct AttentionCase {
@@ -24,15 +25,18 @@ struct AttentionCase {
         step(rows_of(shape.counts, shape.lengths), static_cast<std::uint32_t>(shape.lengths.size()),
              spare),
         kv(random,
-           KvLayout(
-               2, {.n_kv_heads = shape.n_kv_heads, .head_dim = shape.head_dim, .type = shape.type}),
+           KvLayout(2, {.n_kv_heads = shape.n_kv_heads,
+                        .head_dim = shape.head_dim,
+                        .type = shape.type,
+                        .latent_dim = shape.latent_dim}),
            shape.lengths),
         tables(kv),
         n_heads(shape.n_kv_heads * shape.heads_per_kv),
         q(random_floats(random, step.n_rows() * row_floats(), 2.0F)),
-        out(poisoned((step.n_rows() + spare) * row_floats())) {}
+        out(poisoned((step.n_rows() + spare) * out_floats())) {}
 
   std::size_t row_floats() const { return std::size_t{n_heads} * kv.shape.head_dim; }
+  std::size_t out_floats() const { return std::size_t{n_heads} * kv.shape.value_dim(); }
   AttentionArgs args(float* to) const {
     return {.layout = kv.layout.layer(DeviceStep::kLayer),
             .q = q.data(),
@@ -42,7 +46,7 @@ struct AttentionCase {
             .block_tables = kv.block_tables()};
   }
   std::vector<float> expected() {
-    std::vector<float> to(step.n_rows() * row_floats());
+    std::vector<float> to(step.n_rows() * out_floats());
     step.reference().attention(step.context(), args(to.data()));
     return to;
   }
@@ -61,7 +65,7 @@ struct AttentionCase {
                                  .tiles = tiles});
   }
   std::vector<float> of_rows() const {
-    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.n_rows() * row_floats())};
+    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.n_rows() * out_floats())};
   }
 
   SeededRandom random;
@@ -105,6 +109,22 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
         REQUIRE(std::string_view(launches.front().kernel).ends_with("_q1_wide"));
         c.step.run(launches);
         REQUIRE(first_difference(c.of_rows(), expected) == -1);
+      }
+}
+
+TEST_CASE("cuda: wide heads and latent values have the reference's bits") {
+  for (const KvType type : {KvType::F16, KvType::F32, KvType::Q8_0})
+    for (const auto& [head_dim, latent_dim] :
+         {std::pair(96u, 64u), std::pair(288u, 256u), std::pair(576u, 512u), std::pair(512u, 0u)})
+      for (const std::uint32_t n_heads : {3u, 10u}) {
+        CAPTURE(static_cast<int>(type), head_dim, latent_dim, n_heads, test_seed());
+        AttentionCase c({1, n_heads, head_dim, type, {3, 1}, {259, 21}, latent_dim});
+        const auto expected = c.expected();
+        for (const bool has_multi_row : {false, true}) {
+          c.blocks_at_once = has_multi_row ? 0 : 10'000;
+          c.step.run(c.plan(has_multi_row, 4));
+          REQUIRE(first_difference(c.of_rows(), expected) == -1);
+        }
       }
 }
 
