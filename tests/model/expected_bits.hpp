@@ -114,6 +114,13 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "5d0dadfd55fd508b22e9cc8aec6b262798266ea6dbc1e3f5f8b4a781c11117cf"},
     {"minimax-m2, mxfp4", "66a1330850a16c1f28b52a2243afa4e5cf31b0167d01eac5890a20746d25d1fc",
      "c63cad8fcec236c9788a6b4b0f5db79764c624d51c420905f73b2db206578b28"},
+    {"deepseek2", "5c8d83d9a58e4264000a1a3b15b6c00074ad0cef5b51b4ab18f3f37f43e53649",
+     "d86ec2b72cb5e11b677f9cbc30ec328406f1a83b8da4e74c92c147288d7f820c"},
+    {"deepseek2, direct queries, yarn",
+     "70ec50a16f13c485bfaf5b48779b2ac33e8669dbb99f1dfd06dfa085b12b92b3",
+     "fea9adbc7d87c47306996d908c28250de49f7da8b59c3a5f55a8cd85ee683082"},
+    {"deepseek2, q8_0", "3bdccc803554a9e64bf7bf48193a5a8fb0b9a8afe1816515655cd2794426eeb5",
+     "2bdbcea2e57b0eba17ab356f38dda8ffc9c85cbdfdbb56e1e3420064574fc677"},
 };
 
 /// Likewise, in int8 arithmetic.
@@ -130,6 +137,8 @@ inline constexpr ExpectedBits kExpectedInt8FamilyBits[] = {
      "5852e440788c43a3a2c5c94e89c9484de23844954c0d65efda29158bf0c97f5d"},
     {"minimax-m2, mxfp4", "8ccd5ec4f9f61a807c9f7232b71bbb4042254eb8152c4e1b5608f88765e9c281",
      "03f166790d3a2826150e946f3bafe2a7c199fb309880c497b7eadfd563c2d450"},
+    {"deepseek2, q8_0", "fcfe04777b84b8f1c14d56f189717fda63800af6ba0d10b01461ee1f74913128",
+     "bdd37f03b3b00823e9ed00adbd097e740764045c94a447118185500b72f1ad4d"},
 };
 
 /// For the architectures of exact_test.cpp: models with fewer than 512 tokens, in int8 arithmetic

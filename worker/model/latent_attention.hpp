@@ -18,8 +18,9 @@ class LatentAttention {
                   const LaunchContext& context, Launch launch)
       : config_(config), layer_(layer), s_(buffers), context_(context), launch_(launch) {}
 
-  /// Computes s.q and s.k of the rows from s.normed, before their norm and rotation.
-  void queries_and_keys() {
+  /// Computes s.q and s.k of the rows, before their norm and rotation. `norm` computes s.normed.
+  void queries_and_keys(const RmsNormArgs& norm) {
+    launch_([&](Backend& b) { return b.rms_norm(context_, norm); });
     const MatmulArgs key{LaunchSite::KeyProjection, layer_.key, s_.normed, s_.k};
     const float* x = s_.normed;
     if (config_.latent.query_rank > 0) {

@@ -9,11 +9,6 @@
 
 namespace leasehold {
 
-std::span<const float> Transformer::AngleTable::fill(std::span<const RowRef> rows) {
-  fill_rope_cos_sin(rows, angles, cos_sin.data());
-  return {cos_sin.data(), rows.size() * angles.frequencies.size() * 2};
-}
-
 /// One forward pass. Runs the launches in order and stops when no sequence is live.
 class Transformer::Pass {
  public:
@@ -98,7 +93,6 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
-  /// Latent attention of the layer.
   auto latent(const LayerWeights& layer) {
     return LatentAttention(model_.config_, layer, s(), context_,
                            [this](auto&& one) { launch(one); });
@@ -106,13 +100,10 @@ class Transformer::Pass {
 
   /// Computes queries, keys and values of all rows, and appends keys and values.
   void append_block(const LayerWeights& layer) {
-    if (model_.config_.latent.rank == 0) {
+    if (model_.config_.latent.rank > 0)
+      latent(layer).queries_and_keys(norm_of(LaunchSite::AttentionNorm, layer.attention_norm));
+    else
       project_heads(layer);
-    } else {
-      const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
-      launch([&](Backend& b) { return b.rms_norm(context_, norm); });
-      latent(layer).queries_and_keys();
-    }
     prepare_heads(layer);
   }
 

@@ -43,6 +43,11 @@ Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limit
   });
 }
 
+std::span<const float> Transformer::AngleTable::fill(std::span<const RowRef> rows) {
+  fill_rope_cos_sin(rows, angles, cos_sin.data());
+  return {cos_sin.data(), rows.size() * angles.frequencies.size() * 2};
+}
+
 std::span<const float> Transformer::logits(std::uint32_t i) const {
   return backend_->fetch(scratch_.logits + std::size_t{i} * config_.n_vocab, config_.n_vocab);
 }

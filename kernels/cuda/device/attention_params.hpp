@@ -15,7 +15,7 @@ inline constexpr std::uint32_t kThreadsPerQuery = 64;
 inline constexpr std::uint32_t kValueSpan = 2 * kThreadsPerQuery;
 /// The most spans of a value, and those of wide heads, which have kernels of their own.
 inline constexpr std::uint32_t kSpans = 2;
-inline constexpr std::uint32_t kWideSpans = 4;
+inline constexpr std::uint32_t kWideSpans = 5;
 inline constexpr std::uint32_t kMaxTileQueries = 8;
 inline constexpr std::uint32_t kMaxMergeThreads = 1024;
 inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Heads per block.

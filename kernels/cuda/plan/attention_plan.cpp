@@ -163,9 +163,8 @@ std::uint64_t attention_scratch_bytes_per_row(const AttentionArgs& args, std::ui
 
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input) {
-  expects(args.layout.head_dim <= device::kMaxHeadDim &&
-              args.layout.value_dim() <= device::kWideSpans * device::kValueSpan,
-          "a head is at most 576 wide, and its values 512");
+  static_assert(device::kMaxHeadDim <= device::kWideSpans * device::kValueSpan);
+  expects(args.layout.head_dim <= device::kMaxHeadDim, "a head is at most 576 wide");
   expects(can_store(args.layout.type, args.layout.head_dim), "heads can be stored as the type");
   expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
   const std::uint64_t row_bytes = attention_scratch_bytes_per_row(args, input.longest);

@@ -65,6 +65,12 @@ TEST_CASE("plan: the layers of multi-token prediction need no memory, and the pl
   CHECK(plan.weights_bytes < 1'000'000);                 // of 1.3 MB
 }
 
+TEST_CASE("plan: latent attention keeps its rank and its rotated elements of a token") {
+  PlanRequest request = request_of(1, 64);
+  request.model = test_data_path("models-2026/tiny-deepseek2-f32.gguf");
+  CHECK(plan_capacity(request, kMemory).value().kv_bytes_per_token == 4 * (32 + 16) * 2);
+}
+
 TEST_CASE("plan: f32 doubles the KV of a token, and a longer context needs more of it") {
   PlanRequest request = request_of(4, 128);
   const CapacityPlan half = plan_capacity(request, kMemory).value();
