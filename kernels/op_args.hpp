@@ -207,8 +207,7 @@ struct ExpertRoutingArgs {
   /// [n_experts], added to probabilities for the choice only; empty means a choice by score.
   Leased<const float> selection_bias = {};
   float scale = 1.0F;  ///< Multiplies the weights.
-  /// Groups of n_experts / n_groups neighbouring experts, of which a row uses only the best
-  /// n_groups_used.
+  /// Neighbouring experts form groups of equal size. A row uses only the best n_groups_used ones.
   std::uint32_t n_groups = 1;  ///< Divides n_experts; 1 … kMaxExpertGroups.
   std::uint32_t n_groups_used = 1;
 };

@@ -2,8 +2,8 @@
 /// heads follow.
 ///
 /// The forward pass never computes these keys and values. It multiplies the queries of a head by
-/// the matrix of its keys, and the result of attention by the matrix of its values, so attention
-/// itself has one key head whose values are the first `rank` elements of its keys:
+/// the matrix of its keys, and the result of attention by the matrix of its values. So attention
+/// has one key head, and its values are the first `rank` elements of the keys:
 ///
 ///   key   [rank + rotated]: norm(c), rotated part; both computed from x by attn_kv_a_mqa
 ///   query [rank + rotated]: attn_k_b[head] · unrotated part, rotated part

@@ -9,26 +9,26 @@ namespace leasehold::testing {
 namespace {
 
 make_model::ModelRequest request_for(const Family& family) {
-  make_model::ModelRequest request{.architecture = family.architecture,
-                                   .shape = {.layers = family.layers,
-                                             .embd = 64,
-                                             .heads = 4,
-                                             .kv_heads = 2,
-                                             .ffn = family.ffn,
-                                             .vocab = 512,
-                                             .context = family.context,
-                                             .head_width = family.head_dim,
-                                             .dense_layers = family.dense_layers,
-                                             .rope_width = family.rope_dim,
-                                             .latent_rank = family.latent_rank,
-                                             .has_direct_queries = family.has_direct_queries},
-                                   .type = family.type,
-                                   .is_mix = family.is_mix,
-                                   .seed = 11,
-                                   .rope = family.rope,
-                                   .parts = family.parts,
-                                   .vocabulary = family.vocabulary,
-                                   .has_optional = family.has_optional};
+  make_model::ModelRequest request{
+      .architecture = family.architecture,
+      .shape = {.layers = family.layers,
+                .embd = 64,
+                .heads = 4,
+                .kv_heads = 2,
+                .ffn = family.ffn,
+                .vocab = 512,
+                .context = family.context,
+                .head_width = family.head_dim,
+                .dense_layers = family.dense_layers,
+                .rope_width = family.rope_dim},
+      .latent_shape = {.rank = family.latent_rank, .has_direct_queries = family.has_direct_queries},
+      .type = family.type,
+      .is_mix = family.is_mix,
+      .seed = 11,
+      .rope = family.rope,
+      .parts = family.parts,
+      .vocabulary = family.vocabulary,
+      .has_optional = family.has_optional};
   if (family.with_experts) {
     request.shape.experts = 8;
     request.shape.experts_used = 3;

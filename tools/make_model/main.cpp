@@ -108,9 +108,6 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
   shape.dense_layers = options.dense_layers.value_or(shape.dense_layers);
   shape.rope_width = options.rope_dim.value_or(shape.rope_width);
-  shape.latent_rank = options.latent_rank.value_or(shape.latent_rank);
-  shape.query_rank = options.query_rank.value_or(shape.query_rank);
-  shape.has_direct_queries = options.query_rank == 0u;
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);
@@ -122,6 +119,9 @@ Result<ModelRequest> request_from(const Options& options) {
   ModelRequest request;
   request.architecture = TRY(architecture_from(options.architecture));
   request.shape = with_changes(TRY(named_shape(options.shape)), options);
+  request.latent_shape = {.rank = options.latent_rank.value_or(0),
+                          .query_rank = options.query_rank.value_or(0),
+                          .has_direct_queries = options.query_rank == 0u};
   const WeightType weight = TRY(weight_type_from(options.type));
   request.type = weight.type;
   request.is_mix = weight.is_mix;

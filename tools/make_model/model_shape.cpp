@@ -122,7 +122,7 @@ Result<void> check_latent(const ModelRequest& request) {
   if (!request.row().has_latent_attention) return {};
   const LatentConfig latent = request.latent();
   TRY(within("--latent-rank", latent.rank, 1, kMaxHeadDim - request.rope_dim()));
-  return within("--query-rank", latent.query_rank, request.shape.has_direct_queries ? 0 : 1,
+  return within("--query-rank", latent.query_rank, request.latent_shape.has_direct_queries ? 0 : 1,
                 kMaxWidth);
 }
 
@@ -162,9 +162,10 @@ std::uint32_t ModelRequest::rope_dim() const {
 
 LatentConfig ModelRequest::latent() const {
   if (!row().has_latent_attention) return {};
-  const std::uint32_t query_rank = shape.query_rank != 0 ? shape.query_rank : shape.embd / 2;
-  return {.rank = shape.latent_rank != 0 ? shape.latent_rank : 4 * shape.head_dim(),
-          .query_rank = shape.has_direct_queries ? 0 : query_rank,
+  const auto [rank, query_rank, has_direct_queries] = latent_shape;
+  const std::uint32_t query_width = query_rank != 0 ? query_rank : shape.embd / 2;
+  return {.rank = rank != 0 ? rank : 4 * shape.head_dim(),
+          .query_rank = has_direct_queries ? 0 : query_width,
           .unrotated_dim = shape.head_dim() - rope_dim(),
           .value_dim = shape.head_dim()};
 }

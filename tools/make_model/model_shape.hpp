@@ -30,21 +30,25 @@ struct ModelShape {
   std::uint32_t vocab = 0;
   std::uint32_t context = 0;
   bool tied = false;
-  std::uint32_t head_width = 0;     ///< 0: embd / heads.
-  std::uint32_t experts = 0;        ///< 0: none.
-  std::uint32_t experts_used = 0;   ///< Experts used per token.
-  std::uint32_t expert_ffn = 0;     ///< 0: ffn.
-  std::uint32_t dense_layers = 0;   ///< The first layers, which have no experts.
-  std::uint32_t rope_width = 0;     ///< Rotated elements of a head; 0: see ModelRequest::rope_dim.
-  std::uint32_t window = 0;         ///< Sliding window of attention in tokens; 0: no window.
-  std::uint32_t latent_rank = 0;    ///< Of latent attention; 0: four times head_dim.
-  std::uint32_t query_rank = 0;     ///< Of latent attention; 0: embd / 2.
-  bool has_direct_queries = false;  ///< Latent attention without a query rank.
+  std::uint32_t head_width = 0;    ///< 0: embd / heads.
+  std::uint32_t experts = 0;       ///< 0: none.
+  std::uint32_t experts_used = 0;  ///< Experts used per token.
+  std::uint32_t expert_ffn = 0;    ///< 0: ffn.
+  std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
+  std::uint32_t rope_width = 0;    ///< Rotated elements of a head; 0: see ModelRequest::rope_dim.
+  std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
+};
+
+/// What latent attention has besides.
+struct LatentShape {
+  std::uint32_t rank = 0;           ///< 0: four times head_dim.
+  std::uint32_t query_rank = 0;     ///< 0: embd / 2.
+  bool has_direct_queries = false;  ///< There is no query rank.
 };
 
 /// The type of all matrices, or in a mix of most matrices.
@@ -57,6 +61,7 @@ struct WeightType {
 struct ModelRequest {
   std::string_view architecture = "llama";  ///< A name of kernels/model/architecture.hpp.
   ModelShape shape;
+  LatentShape latent_shape = {};
   TensorType type = TensorType::F32;
   bool is_mix = false;  ///< Some matrices have another type (tensor_plan.hpp); `type` is Q4_K.
   std::uint64_t seed = 0;

@@ -9,6 +9,10 @@ bool is_experts(const MatmulOperands& operands) {
   return operands.experts.has_several();
 }
 
+std::uint32_t output_stride(const MatmulOperands& operands) {
+  return operands.out_stride != 0 ? operands.out_stride : operands.n_out;
+}
+
 std::uint32_t results_together(const MatmulOperands& operands) {
   return is_experts(operands) ? blocks_for(operands.n_results, operands.n_experts)
                               : operands.n_results;
@@ -32,7 +36,7 @@ void set_segments(std::span<device::MatmulSegment> segments, MatmulGroup group,
                    .out = group[i].out,
                    .bias = group[i].bias,
                    .n_out = group[i].n_out,
-                   .out_stride = group[i].stride(),
+                   .out_stride = output_stride(group[i]),
                    .first_tile = row_tiles(group.first(i), rows_per_tile)};
 }
 

@@ -12,6 +12,9 @@ namespace leasehold::cuda {
 
 bool is_experts(const MatmulOperands& operands);
 
+/// The elements from one result to the next.
+std::uint32_t output_stride(const MatmulOperands& operands);
+
 /// The approximate number of results per matrix.
 std::uint32_t results_together(const MatmulOperands& operands);
 

@@ -129,7 +129,7 @@ KernelLaunch float_launch(const MatmulOperands& operands) {
       .out = operands.out,
       .bias = operands.bias,
       .n_out = operands.n_out,
-      .out_stride = operands.stride(),
+      .out_stride = output_stride(operands),
       .n_in = operands.n_in,
       .accumulate = operands.accumulate ? 1u : 0u,
       .type = operands.type,

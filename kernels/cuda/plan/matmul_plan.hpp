@@ -54,8 +54,6 @@ struct MatmulOperands {
   bool accumulate = false;
   std::uint32_t n_results = 0;  ///< The maximum for this launch.
   device::ResultCount count = {.is_logit_rows = 0, .per_row = 1};
-
-  std::uint32_t stride() const { return out_stride != 0 ? out_stride : n_out; }
 };
 
 /// Device memory that the launches may use until the next matmul.

@@ -6,7 +6,6 @@
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/numerics/f16.hpp"
 #include "kernels/numerics/kv_q8.hpp"
-#include "kernels/numerics/rope.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "tests/contract/backend/rig.hpp"
 
@@ -178,68 +177,6 @@ TEST_CASE("backend: latent attention weighs the first elements of its keys") {
           REQUIRE(out[r * c.out_floats() + head * expected.size() + d] ==
                   Approx(expected[d]).margin(8e-6));
       }
-  }
-}
-
-TEST_CASE("backend: latent keys are normed in front, rotated behind and stored once") {
-  constexpr std::uint32_t kRank = 64;
-  constexpr std::uint32_t kRotated = 32;
-  constexpr std::uint32_t kWidth = kRank + kRotated;
-  constexpr std::uint32_t kHeads = 3;
-  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
-  SeededRandom random(test_seed() + 1040);
-  Rig rig(threads);
-  const KvLayout latent(
-      2, {.n_kv_heads = 1, .head_dim = kWidth, .type = KvType::F32, .latent_dim = kRank});
-  const KvFixture kv(random, latent, {20});
-  const std::vector<RowRef> rows{{0, 18}, {0, 19}};
-  const auto queries = random_floats(random, rows.size() * kHeads * kWidth);
-  const auto keys = random_floats(random, rows.size() * kWidth);
-  const auto weights = random_floats(random, kRank);
-  LeasedMemory norm(kRank * sizeof(float));
-  norm.fill<float>(weights);
-  std::vector<float> cos_sin(rows.size() * kRotated);
-  fill_rope_cos_sin(rows, {rope_frequencies(kRotated, 10000.0)}, cos_sin.data());
-  auto q = queries;
-  auto k = keys;
-  run_step(rig, rows, [&](Backend& backend, const LaunchContext& context) {
-    LaunchContext here = context;
-    here.layer = kLayer;
-    return backend.prepare_heads(here, {.layout = latent.layer(kLayer),
-                                        .q = q.data(),
-                                        .k = k.data(),
-                                        .v = nullptr,
-                                        .n_heads = kHeads,
-                                        .key_norm = norm.at().as<const float>(),
-                                        .epsilon = 1e-5F,
-                                        .rope_dim = kRotated,
-                                        .style = RopeStyle::Interleaved,
-                                        .cos_sin = cos_sin.data(),
-                                        .block_tables = kv.block_tables()});
-  });
-  const auto rotated = [&](const float* tail, std::size_t row, std::uint32_t d) {
-    const float* turn = cos_sin.data() + row * kRotated + d / 2 * 2;
-    const double other = tail[d % 2 == 0 ? d + 1 : d - 1];
-    return tail[d] * double{turn[0]} + (d % 2 == 0 ? -other : other) * turn[1];
-  };
-  CAPTURE(threads, test_seed());
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const float* key = keys.data() + r * kWidth;
-    double squares = 0;
-    for (std::uint32_t d = 0; d < kRank; ++d) squares += double{key[d]} * key[d];
-    const double factor = 1 / std::sqrt(squares / kRank + 1e-5);
-    for (std::uint32_t d = 0; d < kWidth; ++d) {
-      const double expected =
-          d < kRank ? key[d] * factor * weights[d] : rotated(key + kRank, r, d - kRank);
-      REQUIRE(kv.at(0, kLayer, 0, 0, rows[r].position, d) == Approx(expected).margin(2e-6));
-    }
-    for (std::uint32_t h = 0; h < kHeads; ++h) {
-      const std::size_t at = (r * kHeads + h) * kWidth;
-      for (std::uint32_t d = 0; d < kRank; ++d) REQUIRE(q[at + d] == queries[at + d]);
-      for (std::uint32_t d = 0; d < kRotated; ++d)
-        REQUIRE(q[at + kRank + d] ==
-                Approx(rotated(queries.data() + at + kRank, r, d)).margin(2e-6));
-    }
   }
 }
 

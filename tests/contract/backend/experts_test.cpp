@@ -84,7 +84,7 @@ struct ChoiceCase {
     std::ranges::sort(keys, std::greater{});
     return keys[0] + (size > 1 ? keys[1] : 0);
   }
-  /// Divides the experts into groups, of which rows use some.
+  /// Divides the experts into groups. Rows use some of them.
   void set_groups(SeededRandom& random) {
     do n_groups = between(random, 1, n_experts);
     while (n_experts % n_groups != 0);
