@@ -95,9 +95,16 @@ float sum_of_terms(std::uint32_t n, Term&& term) {
   return fold_lanes(lanes);
 }
 
-/// Routes row `r` of a step. `bias` is args.selection_bias, opened, or null. Sums add all experts
-/// by index, and the chosen ones by rank.
-inline void select_experts(const ExpertRoutingArgs& args, const float* bias, std::size_t r) {
+/// The vectors of ExpertRoutingArgs, opened; null if they are empty.
+struct RoutingVectors {
+  const float* bias = nullptr;    // [n_experts], selection_bias
+  const float* scales = nullptr;  // [n_experts], expert_scales
+};
+
+/// Routes row `r` of a step. Sums add all experts by index, and the chosen ones by rank.
+inline void select_experts(const ExpertRoutingArgs& args, const RoutingVectors& vectors,
+                           std::size_t r) {
+  const float* bias = vectors.bias;
   RoutedRow row{.scores = args.scores + r * args.n_experts, .bias = bias, .gating = args.gating};
   std::uint32_t* chosen = args.chosen + r * args.n_used;
   float* weights = args.weights + r * args.n_used;
@@ -115,6 +122,8 @@ inline void select_experts(const ExpertRoutingArgs& args, const float* bias, std
   for (std::uint32_t k = 0; k < args.n_used; ++k)
     weights[k] = expert_weight(row, row.term(chosen[k]), chosen_sum, args.normalize_expert_weights,
                                args.scale);
+  if (vectors.scales == nullptr) return;
+  for (std::uint32_t k = 0; k < args.n_used; ++k) weights[k] *= vectors.scales[chosen[k]];
 }
 
 }  // namespace leasehold
