@@ -6,6 +6,7 @@
 #include "common/expects.hpp"
 #include "ipc/segment/thread_gate.hpp"
 #include "kernels/backend.hpp"
+#include "kernels/numerics/expert_routing.hpp"
 #include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
@@ -81,6 +82,22 @@ inline std::uint32_t max_matmul_inputs(const BackendLimits& limits) {
 /// A vector that the model may lack, or null; valid while the permit is.
 inline const float* open_or_null(const LaunchPermit& permit, Leased<const float> vector) {
   return vector ? permit.open(vector) : nullptr;
+}
+
+/// The vectors of a routing, valid while the permit is.
+inline RoutingVectors open_vectors(const LaunchPermit& permit, const ExpertRoutingArgs& args) {
+  return {.bias = open_or_null(permit, args.selection_bias),
+          .scales = open_or_null(permit, args.expert_scales)};
+}
+
+/// The elements from a row of `up` to the next.
+inline std::size_t up_stride(const SwiGluArgs& args) {
+  return args.up_stride > 0 ? args.up_stride : args.width;
+}
+
+/// The factor of a norm's results, which the model may lack.
+inline float out_scale_of(const LaunchPermit& permit, const RmsNormArgs& args) {
+  return args.out_scale ? *permit.open(args.out_scale) : 1.0F;
 }
 
 /// Row `index` of a matrix, valid while the permit is.

@@ -82,17 +82,21 @@ struct EmbeddingArgs {
   float scale = 1.0F;
 };
 
-/// out (+)= (x · (scale / sqrt(dot(x, x) / width + epsilon))) · weight, per row (Zhang & Sennrich
-/// 2019).
+/// out (+)= (x · (scale / sqrt(dot(x, x) / width + epsilon))) · weight, per vector (Zhang &
+/// Sennrich 2019); then out is multiplied by `out_scale`. With `is_centered`, sum(x) / width is
+/// subtracted from x first (Ba et al. 2016, layer normalisation).
 struct RmsNormArgs {
   LaunchSite site;
-  const float* x;              ///< [n_rows, width]
+  const float* x;              ///< [n_rows, vectors_per_row, width]
   Leased<const float> weight;  ///< [width]
-  float* out;                  ///< [n_rows, width]; may be x
+  float* out;                  ///< [n_rows, vectors_per_row, width]; may be x
   std::uint32_t width;
   float epsilon;
   float scale = 1.0F;
   bool accumulate = false;  ///< Adds to out (a residual) instead of overwriting it.
+  bool is_centered = false;
+  std::uint32_t vectors_per_row = 1;
+  Leased<const float> out_scale = {};  ///< [1]; empty means 1.
 };
 
 /// out[i, :] (+)= W · x[select[i], :] (+ bias)
@@ -126,20 +130,23 @@ struct AttentionArgs {
 };
 
 /// Prepares queries, keys and values for attention, in this order: normalise each head of queries
-/// and keys if the model has norm weights; rotate the first `rope_dim` elements of each head (Su et
-/// al. 2021); multiply queries by their row's scale; write keys and values into the sequence's
-/// block at the row's position. Queries change in place, and so may keys.
+/// and keys if the model has norm weights, and of values if `norms_values`; rotate the first
+/// `rope_dim` elements of each head of queries and keys (Su et al. 2021); multiply queries by their
+/// row's scale; write keys and values into the sequence's block at the row's position. Queries
+/// change in place, and so may keys and values.
 ///
 /// In a latent layer the norm of keys covers their first latent_dim elements, and the rotation the
 /// last `rope_dim` ones. There are no values.
 struct HeadsArgs {
   KvLayer layout;
   float* q;  ///< [n_rows, n_heads, head_dim]
-  float* k;  ///< [n_rows, n_kv_heads, head_dim]
-  float* v;  ///< [n_rows, n_kv_heads, head_dim]; unused in a latent layer.
+  /// [n_rows, n_kv_heads, head_dim]. Both null: there are only queries, and nothing is written.
+  float* k;
+  float* v;  ///< Unused in a latent layer.
   std::uint32_t n_heads;
   Leased<const float> query_norm;  ///< [head_dim]; empty means none.
   Leased<const float> key_norm;    ///< [value_dim]; empty means none.
+  bool norms_values = false;       ///< The norm of values has no weight.
   float epsilon;
   std::uint32_t rope_dim;  ///< 0: no rotation.
   RopeStyle style;
@@ -155,9 +162,10 @@ struct HeadsArgs {
 /// gate = activation of gate and up, elementwise; SwiGLU is the usual one (Shazeer 2020).
 struct SwiGluArgs {
   float* gate;      ///< [n_rows, width]
-  const float* up;  ///< [n_rows, width]
+  const float* up;  ///< [n_rows, width], up_stride elements from row to row
   std::uint32_t width;
   Activation activation = Activation::SwiGlu;
+  std::uint32_t up_stride = 0;  ///< 0 means width. Projections need 0.
 };
 
 /// x = cap · tanh(x / cap), elementwise.
@@ -210,6 +218,8 @@ struct ExpertRoutingArgs {
   /// Neighbouring experts form groups of equal size. A row uses only the best n_groups_used ones.
   std::uint32_t n_groups = 1;  ///< Divides n_experts; 1 … kMaxExpertGroups.
   std::uint32_t n_groups_used = 1;
+  /// [n_experts]: multiplies the weight of each expert, after `scale`; empty means 1.
+  Leased<const float> expert_scales = {};
 };
 inline constexpr std::uint32_t kMaxExpertGroups = 32;
 
@@ -239,7 +249,7 @@ struct ExpertMatmulArgs {
   }
 };
 
-/// out[r, :] += Σ_k weight(r, k) · x[r, k, :], k ascending, one fma each.
+/// out[r, :] (+)= Σ_k weight(r, k) · x[r, k, :], k ascending, one fma each.
 struct WeightedSumArgs {
   const float* x;        ///< [n_rows, n_terms, width]
   const float* weights;  ///< [n_rows, n_terms]
@@ -247,6 +257,7 @@ struct WeightedSumArgs {
   std::uint32_t n_terms;
   std::uint32_t width;
   bool applies_sigmoid = false;  ///< True: weight(r, k) is the sigmoid of weights[r, k].
+  bool accumulate = true;        ///< Adds to out (a residual) instead of overwriting it.
 };
 
 /// One of several pieces that are written into leased memory together.

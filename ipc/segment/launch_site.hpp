@@ -17,6 +17,7 @@ enum class LaunchSite : std::uint8_t {
   ValueProjection,
   QueryNorm,
   KeyNorm,
+  ValueNorm,
   QueryRope,
   KeyRope,
   KvAppend,
@@ -34,6 +35,7 @@ enum class LaunchSite : std::uint8_t {
   FfnUp,
   SwiGlu,
   FfnDown,
+  LayerEmbedding,
   OutputNorm,
   LmHead,
   Sampling,
@@ -44,14 +46,14 @@ inline constexpr int kLaunchSiteCount = static_cast<int>(LaunchSite::Commit) + 1
 
 constexpr std::string_view name(LaunchSite site) {
   constexpr std::string_view kNames[kLaunchSiteCount] = {
-      "weight_load",      "block_copy",      "embedding",        "attention_norm",
-      "query_projection", "key_projection",  "value_projection", "query_norm",
-      "key_norm",         "query_rope",      "key_rope",         "kv_append",
-      "attention_scores", "attention_merge", "attention_output", "ffn_norm",
-      "expert_router",    "expert_routing",  "expert_gate",      "expert_up",
-      "expert_down",      "expert_sum",      "ffn_gate",         "ffn_up",
-      "swiglu",           "ffn_down",        "output_norm",      "lm_head",
-      "sampling",         "commit"};
+      "weight_load",      "block_copy",       "embedding",        "attention_norm",
+      "query_projection", "key_projection",   "value_projection", "query_norm",
+      "key_norm",         "value_norm",       "query_rope",       "key_rope",
+      "kv_append",        "attention_scores", "attention_merge",  "attention_output",
+      "ffn_norm",         "expert_router",    "expert_routing",   "expert_gate",
+      "expert_up",        "expert_down",      "expert_sum",       "ffn_gate",
+      "ffn_up",           "swiglu",           "ffn_down",         "layer_embedding",
+      "output_norm",      "lm_head",          "sampling",         "commit"};
   return kNames[static_cast<unsigned>(site)];
 }
 

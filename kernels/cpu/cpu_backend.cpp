@@ -68,16 +68,20 @@ LaunchStatus CpuBackend::embedding(const LaunchContext& context, const Embedding
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  return cpu_.each_row(context, label(context, args.site),
-                       std::uint64_t{args.width} * kMacsPerElement,
+  const std::size_t row_elements = std::size_t{args.vectors_per_row} * args.width;
+  return cpu_.each_row(context, label(context, args.site), row_elements * kMacsPerElement,
                        [&](const LaunchPermit& permit, std::size_t r) {
-                         cpu_.kernels.rms_norm_row({.x = args.x + r * args.width,
-                                                    .weight = permit.open(args.weight),
-                                                    .out = args.out + r * args.width,
-                                                    .width = args.width,
-                                                    .epsilon = args.epsilon,
-                                                    .scale = args.scale,
-                                                    .accumulate = args.accumulate});
+                         const std::size_t end = (r + 1) * row_elements;
+                         for (std::size_t at = r * row_elements; at < end; at += args.width)
+                           cpu_.kernels.rms_norm_row({.x = args.x + at,
+                                                      .weight = permit.open(args.weight),
+                                                      .out = args.out + at,
+                                                      .width = args.width,
+                                                      .epsilon = args.epsilon,
+                                                      .scale = args.scale,
+                                                      .accumulate = args.accumulate,
+                                                      .out_scale = out_scale_of(permit, args),
+                                                      .is_centered = args.is_centered});
                        });
 }
 
@@ -97,10 +101,18 @@ void CpuBackend::append(const LaunchPermit& permit, const LaunchContext& context
   }
 }
 
+/// Normalises the values of row r, without a weight.
+void CpuBackend::norm_values(const HeadsArgs& args, std::size_t r) const {
+  const KvLayer& layout = args.layout;
+  float* head = args.v + r * layout.n_kv_heads * layout.head_dim;
+  for (std::uint32_t h = 0; h < layout.n_kv_heads; ++h, head += layout.head_dim)
+    cpu_.kernels.rms_norm_row({head, nullptr, head, layout.head_dim, args.epsilon});
+}
+
 /// A unit runs all operators of its rows under the label of the append.
 LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   const std::uint32_t head_dim = args.layout.head_dim;
-  const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
+  const std::uint32_t n_kv_heads = args.k != nullptr ? args.layout.n_kv_heads : 0;
   const auto prepare = [&](float* heads, std::uint32_t n, const float* norm,
                            std::uint32_t norm_width, std::size_t r) {
     for (float* head = heads + r * n * head_dim; n > 0; --n, head += head_dim) {
@@ -118,14 +130,23 @@ LaunchStatus CpuBackend::prepare_heads(const LaunchContext& context, const Heads
         if (args.query_scales != nullptr)
           scale_vector({args.q + r * args.n_heads * head_dim, args.n_heads * head_dim},
                        args.query_scales[r]);
+        if (n_kv_heads == 0) return;
         prepare(args.k, n_kv_heads, open_or_null(permit, args.key_norm), args.layout.value_dim(),
                 r);
+        if (args.norms_values) norm_values(args, r);
         append(permit, context, args, r);
       });
 }
 
-/// Rows are contiguous, so tiles ignore row boundaries.
+/// Rows that are contiguous are divided into tiles without regard to their boundaries.
 LaunchStatus CpuBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
+  if (args.up_stride > 0)
+    return cpu_.each_row(context, label(context, LaunchSite::SwiGlu),
+                         std::uint64_t{args.width} * kMacsPerExp,
+                         [&](const LaunchPermit&, std::size_t r) {
+                           cpu_.kernels.swiglu(args.activation, args.gate + r * args.width,
+                                               args.up + r * args.up_stride, args.width);
+                         });
   return cpu_.each_part(context, label(context, LaunchSite::SwiGlu),
                         context.rows.size() * args.width, kMacsPerExp,
                         [&](const LaunchPermit&, Span32 span) {
@@ -149,19 +170,20 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
       context, label(context, LaunchSite::ExpertRouting),
       std::uint64_t{args.n_experts} * (kMacsPerExp + args.n_used * kMacsPerElement),
       [&](const LaunchPermit& permit, std::size_t r) {
-        select_experts(args, open_or_null(permit, args.selection_bias), r);
+        select_experts(args, open_vectors(permit, args), r);
       });
 }
 
 /// A row may exceed a tile, so tiles ignore row boundaries.
 LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
   const auto add_terms = [&](std::uint32_t row, std::uint32_t column, std::uint32_t count) {
+    float* out = args.out + std::size_t{row} * args.width + column;
+    if (!args.accumulate) std::fill_n(out, count, 0.0F);
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = std::size_t{row} * args.n_terms + k;
       const float weight = args.weights[term];
       cpu_.kernels.add_scaled(args.applies_sigmoid ? sigmoid(weight) : weight,
-                              args.x + term * args.width + column,
-                              args.out + std::size_t{row} * args.width + column, count);
+                              args.x + term * args.width + column, out, count);
     }
   };
   return cpu_.each_part(

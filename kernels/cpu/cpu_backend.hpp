@@ -61,6 +61,7 @@ class CpuBackend final : public HostBackend {
   CpuBackend(const BackendLimits& limits, std::vector<ThreadGate> gates, const RowKernels& kernels,
              std::string name, const PoolNodes& nodes)
       : name_(std::move(name)), cpu_{limits, kernels, Launcher(std::move(gates), nodes)} {}
+  void norm_values(const HeadsArgs& args, std::size_t r) const;
   void append(const LaunchPermit& permit, const LaunchContext& context, const HeadsArgs& args,
               std::size_t r) const;
 

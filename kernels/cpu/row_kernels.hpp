@@ -89,12 +89,14 @@ struct DotStore {
 
 struct NormRow {
   const float* x;       // [width]
-  const float* weight;  // [width]
+  const float* weight;  // [width]; null: every weight is 1
   float* out;           // [width]; may be x
   std::uint32_t width;
   float epsilon;
   float scale = 1.0F;
-  bool accumulate = false;  // adds to out
+  bool accumulate = false;   // adds to out
+  float out_scale = 1.0F;    // multiplies the result
+  bool is_centered = false;  // subtracts the mean of x first
 };
 
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;

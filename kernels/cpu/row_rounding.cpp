@@ -62,7 +62,8 @@ const float* RowRounding::input_part(const LaunchPermit& permit, const RoundingP
                                .out = own,
                                .width = plan.n_in,
                                .epsilon = norm->epsilon,
-                               .scale = norm->scale});
+                               .scale = norm->scale,
+                               .is_centered = norm->is_centered});
     return own;
   }
   if (const SwiGluArgs* swiglu = plan.args.swiglu) {

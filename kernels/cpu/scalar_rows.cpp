@@ -82,11 +82,18 @@ void dot_groups_int8(const Int8Tile& tile) {
 }
 
 void rms_norm_row(const NormRow& row) {
-  const float mean = ordered_dot(row.x, row.x, row.width) / static_cast<float>(row.width);
-  const float factor = row.scale / std::sqrt(mean + row.epsilon);
+  const auto width = static_cast<float>(row.width);
+  const float mean = row.is_centered ? ordered_sum(row.x, row.width) / width : 0.0F;
+  float lanes[kSumLanes] = {};
   for (std::uint32_t i = 0; i < row.width; ++i) {
-    const float value = (row.x[i] * factor) * row.weight[i];
-    row.out[i] = row.accumulate ? row.out[i] + value : value;
+    const float x = row.x[i] - mean;
+    lanes[i % kSumLanes] = std::fma(x, x, lanes[i % kSumLanes]);
+  }
+  const float factor = row.scale / std::sqrt(fold_lanes(lanes) / width + row.epsilon);
+  for (std::uint32_t i = 0; i < row.width; ++i) {
+    const float scaled = (row.x[i] - mean) * factor;
+    const float value = row.weight != nullptr ? scaled * row.weight[i] : scaled;
+    row.out[i] = (row.accumulate ? row.out[i] + value : value) * row.out_scale;
   }
 }
 

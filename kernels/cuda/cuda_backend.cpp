@@ -103,7 +103,8 @@ LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormAr
   return cuda_->runner->launch_one(
       context, label(context, args.site), [&](const PlanContext& plan, const LaunchPermit& permit) {
         return plan_rms_norm(plan, args, permit.open(args.weight),
-                             cuda_->prepared.prepared_rows_at(args.width, next));
+                             cuda_->prepared.prepared_rows_at(args.width, next),
+                             open_or_null(permit, args.out_scale));
       });
 }
 
@@ -122,10 +123,11 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
              args.uses_window_angles ? cuda_->step().window_cos_sin() : cuda_->step().cos_sin(),
          .query_scales = args.query_scales != nullptr ? cuda_->step().query_scales() : nullptr,
          .n_heads = args.n_heads,
-         .n_kv_heads = args.layout.n_kv_heads,
+         .n_kv_heads = args.k != nullptr ? args.layout.n_kv_heads : 0,
          .head_dim = args.layout.head_dim,
          .value_dim = args.layout.value_dim(),
          .rope_begin = args.rope_begin(),
+         .norms_values = args.norms_values ? 1u : 0u,
          .rope_dim = args.rope_dim,
          .epsilon = args.epsilon,
          .style = args.style},
@@ -159,8 +161,8 @@ LaunchStatus CudaBackend::expert_routing(const LaunchContext& context,
                                          const ExpertRoutingArgs& args) {
   return cuda_->runner->launch_one(context, label(context, LaunchSite::ExpertRouting),
                                    [&](const PlanContext& plan, const LaunchPermit& permit) {
-                                     return plan_expert_routing(
-                                         plan, args, open_or_null(permit, args.selection_bias));
+                                     return plan_expert_routing(plan, args,
+                                                                open_vectors(permit, args));
                                    });
 }
 

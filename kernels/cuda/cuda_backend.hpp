@@ -47,8 +47,9 @@ class CudaBackend final : public Backend {
 
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
+    const bool has_plain_rows = !args.accumulate && args.vectors_per_row == 1;
     return rms_norm(context, args,
-                    args.accumulate ? RowForm::Floats : cuda_->prepared.expected_form(args.width));
+                    has_plain_rows ? cuda_->prepared.expected_form(args.width) : RowForm::Floats);
   }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return project(context, {.matmuls = {&args, 1}});

@@ -142,12 +142,41 @@ constexpr Architecture kArchitectures[] = {
      .activation = Activation::GeGlu,
      .embeds_by_root_width = true,
      .wide_score_layers = 62},  // Gemma 3 27B
+    {.name = "gemma4",
+     .rope_style = RopeStyle::Halves,
+     .attention = kGemma4Attention,
+     .feed_forward = kGemma4FeedForward,
+     .experts = kGemma4Experts,
+     .has_experts_beside = true,
+     .normalize_expert_weights = true,
+     .windows = {.full_every = 6,
+                 .rotates_plainly = true,
+                 .freq_base = 10000.0f,
+                 .needs_width = true,
+                 .needs_pattern = true},
+     .softcaps = {.is_supported = true},
+     .activation = Activation::GeGlu,
+     .embeds_by_root_width = true,
+     .needs_rope_factors = true,
+     .has_unscaled_scores = true,
+     .norms_values = true,
+     .has_shared_kv = true,
+     .has_layer_embeddings = true},
     {.name = "olmo2",
      .rope_style = RopeStyle::Halves,
      .attention = kOlmo2Attention,
      .feed_forward = kOlmo2FeedForward,
      .experts = {},
      .windows = {.full_every = 4, .rotates_plainly = true}},
+    {.name = "cohere2",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kCohere2Attention,
+     .feed_forward = kCohere2FeedForward,
+     .experts = {},
+     .windows = {.full_every = 4, .needs_width = true, .rotates_others = false},
+     .centers_norms = true,
+     .is_parallel = true,
+     .multiplies_logits = true},
     {.name = "gpt-oss",
      .rope_style = RopeStyle::Halves,
      .attention = kGptOssAttention,
@@ -170,9 +199,11 @@ std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t 
     case TensorDim::Query:
       return config.n_heads * shape.head_dim;
     case TensorDim::KeyValue:
-      return shape.n_kv_heads * shape.head_dim;
+      return shape.stores_kv() ? shape.n_kv_heads * shape.head_dim : 0;
     case TensorDim::Head:
       return shape.head_dim;
+    case TensorDim::StoredHead:
+      return shape.stores_kv() ? shape.head_dim : 0;
     case TensorDim::Heads:
       return config.n_heads;
     case TensorDim::FeedForward:
@@ -199,6 +230,12 @@ std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t 
       return config.latent.value_dim;
     case TensorDim::AttentionOutput:
       return attention_width(config);
+    case TensorDim::LayerEmbedding:
+      return config.n_layer_embd;
+    case TensorDim::LayerEmbeddings:
+      return config.n_layers * config.n_layer_embd;
+    case TensorDim::LayerEmbeddingOutput:
+      return config.n_layer_embd > 0 ? config.n_embd : 0;
   }
   return 0;
 }

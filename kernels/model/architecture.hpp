@@ -14,16 +14,20 @@ namespace leasehold {
 /// Dimensions of tensors, computed from a ModelConfig.
 enum class TensorDim : std::uint8_t {
   One,
-  Embedding,          ///< n_embd
-  Query,              ///< n_heads · head_dim
-  KeyValue,           ///< n_kv_heads · head_dim
-  Head,               ///< head_dim
-  Heads,              ///< n_heads
-  FeedForward,        ///< n_ff
-  Experts,            ///< experts.n_experts
-  ExpertFeedForward,  ///< experts.n_ff
-  SharedFeedForward,  ///< experts.n_shared_ff
-  Vocabulary,         ///< n_vocab
+  Embedding,             ///< n_embd
+  Query,                 ///< n_heads · head_dim
+  KeyValue,              ///< n_kv_heads · head_dim; 0 if the layer stores no keys and values
+  Head,                  ///< head_dim
+  StoredHead,            ///< head_dim; 0 if the layer stores no keys and values
+  Heads,                 ///< n_heads
+  FeedForward,           ///< n_ff
+  Experts,               ///< experts.n_experts
+  ExpertFeedForward,     ///< experts.n_ff
+  SharedFeedForward,     ///< experts.n_shared_ff
+  Vocabulary,            ///< n_vocab
+  LayerEmbedding,        ///< n_layer_embd
+  LayerEmbeddings,       ///< n_layers · n_layer_embd
+  LayerEmbeddingOutput,  ///< n_embd; 0 if n_layer_embd is 0
   // Of latent attention; see LatentConfig.
   QueryRank,        ///< latent.query_rank
   DirectQuery,      ///< n_embd if there is no query rank, otherwise 0
@@ -62,6 +66,7 @@ struct TensorSpec {
   TensorDim rows;
   Presence presence = Presence::Required;
   std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
+  bool is_table = false;        ///< Rows are read singly, never multiplied.
 };
 
 /// Layers with a window (attention.sliding_window) among layers without one.
@@ -75,6 +80,9 @@ struct WindowRule {
   bool rotates_plainly = false;
   /// The base of rotates_plainly if the file has none; 0: that of the other layers.
   float freq_base = 0.0f;
+  bool needs_width = false;    ///< The file has to name the width.
+  bool needs_pattern = false;  ///< The file has to name the pattern.
+  bool rotates_others = true;  ///< Layers without a window are rotated.
 };
 
 /// The soft caps of files that do not name them; 0: none.
@@ -92,7 +100,7 @@ struct SigmoidModels {
 };
 
 /// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Layers with
-/// experts have `experts` instead of `feed_forward`.
+/// experts have `experts` instead of `feed_forward`, or both.
 struct Architecture {
   std::string_view name;  ///< Value of general.architecture, and prefix of the metadata keys.
   RopeStyle rope_style;
@@ -101,6 +109,9 @@ struct Architecture {
   std::span<const TensorSpec> experts;       ///< Empty: models with experts are not supported.
   /// One more expert may compute every row. A gate scales it if its tensor is in `experts`.
   bool has_shared_expert = false;
+  /// Layers with experts also have the feed-forward. Both have norms of their own, and their sum is
+  /// added to the residual.
+  bool has_experts_beside = false;
   /// The weights of a row's chosen experts are divided by their sum.
   bool normalize_expert_weights = false;
   /// Only if the file says so, in expert_weights_norm.
@@ -119,6 +130,19 @@ struct Architecture {
   SoftcapRule softcaps = {};
   Activation activation = Activation::SwiGlu;
   bool embeds_by_root_width = false;  ///< Embeddings are multiplied by sqrt(n_embd).
+  bool needs_rope_factors = false;    ///< The file has to have rope_freqs.weight.
+  /// Scores are the products of queries and keys; otherwise they are divided by sqrt(head_dim).
+  bool has_unscaled_scores = false;
+  /// Norms subtract the mean first (layer normalisation).
+  bool centers_norms = false;
+  /// Attention and feed-forward read the norm of the same residual, and both are added to it.
+  bool is_parallel = false;
+  bool multiplies_logits = false;  ///< The file's logit_scale multiplies logits.
+  bool norms_values = false;       ///< Each head of the values is normalised, without a weight.
+  /// The last layers may read keys and values of earlier ones, and each layer may add an embedding
+  /// of its own.
+  bool has_shared_kv = false;
+  bool has_layer_embeddings = false;
   /// Models of this many layers divide scores by sqrt(n_embd / n_heads) instead of sqrt(head_dim).
   std::uint32_t wide_score_layers = 0;
   bool has_latent_attention = false;  ///< See LatentConfig.

@@ -22,6 +22,15 @@ inline constexpr TensorSpec kLlamaAttention[] = {
     {"attn_output.bias", TensorDim::Embedding, TensorDim::One, Presence::Optional},
 };
 
+// The norm precedes the feed-forward too.
+inline constexpr TensorSpec kCohere2Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
 inline constexpr TensorSpec kQwen2Attention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
@@ -110,6 +119,18 @@ inline constexpr TensorSpec kGemma3Attention[] = {
     {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
 };
 
+// Without attn_v, values are the products of attn_k.
+inline constexpr TensorSpec kGemma4Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::StoredHead, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Optional},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+    {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
+};
+
 // No norms before attention and feed-forward; those of queries and keys cover all heads together.
 inline constexpr TensorSpec kOlmo2Attention[] = {
     {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
@@ -162,6 +183,8 @@ inline constexpr TensorSpec kFeedForward[] = {
     {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
 };
 
+inline constexpr auto kCohere2FeedForward = std::span(kFeedForward).last<3>();
+
 inline constexpr TensorSpec kGlm4FeedForward[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward, Presence::Required,
@@ -181,6 +204,35 @@ inline constexpr TensorSpec kGemmaFeedForward[] = {
     {"post_ffw_norm.weight", TensorDim::Embedding, TensorDim::One},
 };
 inline constexpr auto kOlmo2FeedForward = std::span(kGemmaFeedForward).last<4>();
+
+inline constexpr TensorSpec kGemma4FeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
+    {"post_ffw_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"inp_gate.weight", TensorDim::Embedding, TensorDim::LayerEmbedding},
+    {"proj.weight", TensorDim::LayerEmbedding, TensorDim::Embedding},
+    {"post_norm.weight", TensorDim::LayerEmbeddingOutput, TensorDim::One},
+    {"layer_output_scale.weight", TensorDim::One, TensorDim::One, Presence::Optional},
+};
+
+// Beside the feed-forward. The norm of the feed-forward's result and the norms of the experts'
+// input and result are the first three.
+inline constexpr TensorSpec kGemma4Experts[] = {
+    {"post_ffw_norm_1.weight", TensorDim::Embedding, TensorDim::One},
+    {"pre_ffw_norm_2.weight", TensorDim::Embedding, TensorDim::One},
+    {"post_ffw_norm_2.weight", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_inp.scale", TensorDim::Embedding, TensorDim::One},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"ffn_gate_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert, "ffn_gate_up_exps.weight"},
+    {"ffn_up_exps.weight", TensorDim::Embedding, TensorDim::ExpertFeedForward, Presence::PerExpert,
+     "ffn_gate_up_exps.weight"},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::Embedding,
+     Presence::PerExpert},
+    {"ffn_down_exps.scale", TensorDim::Experts, TensorDim::One, Presence::Optional},
+};
 
 // The norm before the experts has the name of a norm after attention. A bias has one row per
 // expert.

@@ -10,6 +10,7 @@
 #include "kernels/model/architecture.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/file_kind.hpp"
+#include "kernels/model/layer_config.hpp"
 
 namespace leasehold {
 namespace {
@@ -18,11 +19,11 @@ namespace {
 // 32 bits or whose buffers exhaust memory.
 constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxWidth = 1u << 20;
-constexpr std::uint32_t kMaxHeads = 1024;
-constexpr std::uint32_t kMaxHeadDim = 1024;
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
 constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::Label
+
+constexpr const char* kLayerEmbedding = "embedding_length_per_layer_input";
 
 /// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
 /// results.
@@ -31,6 +32,9 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"attention.max_alibi_bias", 0.0f},
     {"interleave_moe_layer_step", 1.0f},
 };
+/// The same, of architectures without has_shared_kv and without has_layer_embeddings.
+constexpr UnsupportedKey kSharedKvKeys[] = {{kSharedLayers, 0.0f}};
+constexpr UnsupportedKey kLayerEmbeddingKeys[] = {{kLayerEmbedding, 0.0f}};
 constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
 constexpr const char* kLogitSoftcap = "final_logit_softcapping";
 /// The same, of architectures without soft caps.
@@ -38,10 +42,16 @@ constexpr UnsupportedKey kSoftcapKeys[] = {{kAttentionSoftcap, 0.0f}, {kLogitSof
 /// The same, of architectures without has_scales.
 constexpr UnsupportedKey kScaleKeys[] = {
     {"attention.scale", 0.0f},
-    {"logit_scale", 1.0f},
     {"embedding_scale", 1.0f},
     {"residual_scale", 1.0f},
 };
+constexpr const char* kLogitScale = "logit_scale";
+constexpr UnsupportedKey kLogitScaleKeys[] = {{kLogitScale, 1.0f}};
+
+/// The layers of the file, with those that are not computed.
+std::uint32_t n_blocks(const ModelConfig& config) {
+  return config.n_layers + config.n_skipped_layers;
+}
 
 /// Makes a name printable: one line of whole characters, at most `kMaxNameBytes` long. The name is
 /// only shown in clients and logs, so no name is refused.
@@ -66,37 +76,27 @@ std::string read_name(const GgufFile& file, std::string_view architecture) {
   return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
 }
 
-Result<void> read_latent_attention(const GgufFile& file, const ArchitectureKeys& keys,
-                                   ModelConfig& config) {
-  config.latent = TRY(read_latent(file, keys));
-  config.n_kv_heads = 1;
-  config.head_dim = config.latent.rank + TRY(read_rotated_dim(keys));
-  if (config.head_dim <= kMaxHeadDim) return {};
-  return keys.unsupported("keys are {} wide; this build supports at most {}", config.head_dim,
-                          kMaxHeadDim);
+/// The width of the heads of layers with a window, or of those without one.
+std::uint32_t head_dim_of(const ModelConfig& config, bool has_window) {
+  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer)
+    if (config.windows.limits(layer) == has_window) return config.layers[layer].head_dim;
+  return config.head_dim;
 }
 
-Result<void> read_attention(const GgufFile& file, const ArchitectureKeys& keys,
-                            const Architecture& architecture, ModelConfig& config) {
-  config.n_heads = TRY(keys.count("attention.head_count", kMaxHeads));
-  if (architecture.has_latent_attention) return read_latent_attention(file, keys, config);
-  config.n_kv_heads = TRY(keys.count_or("attention.head_count_kv", kMaxHeads, config.n_heads));
-  if (config.n_heads % config.n_kv_heads != 0)
-    return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
-                        config.n_kv_heads);
-  const bool has_head_dim = keys.has("attention.key_length");
-  if (!has_head_dim && config.n_embd % config.n_heads != 0)
-    return keys.corrupt("a width of {} does not divide into {} heads", config.n_embd,
-                        config.n_heads);
-  const std::uint32_t default_head_dim = config.n_embd / config.n_heads;
-  config.head_dim = TRY(keys.count_or("attention.key_length", kMaxHeadDim, default_head_dim));
-  if (config.head_dim > kMaxHeadDim)
-    return keys.unsupported("heads are {} wide; this build supports at most {}", config.head_dim,
-                            kMaxHeadDim);
-  const auto value_dim = TRY(keys.count_or("attention.value_length", kMaxHeadDim, config.head_dim));
-  if (value_dim != config.head_dim)
-    return keys.unsupported("keys are {} wide and values {}; this build needs them equal",
-                            config.head_dim, value_dim);
+Result<void> read_ropes(const GgufFile& file, const ArchitectureKeys& keys,
+                        const Architecture& architecture, ModelConfig& config) {
+  config.rope =
+      TRY(read_rope(file, keys, head_dim_of(config, false), config.n_context, architecture));
+  if (!architecture.windows.rotates_plainly || config.windows.width == 0) return {};
+  config.window_rope = TRY(read_window_rope(keys, config.rope, head_dim_of(config, true),
+                                            architecture.windows.freq_base));
+  return {};
+}
+
+/// Reads the width of the embeddings that each layer has.
+Result<void> read_layer_embedding(const ArchitectureKeys& keys, ModelConfig& config) {
+  if (TRY(keys.get_or<std::uint32_t>(kLayerEmbedding, 0)) == 0) return {};
+  config.n_layer_embd = TRY(keys.count(kLayerEmbedding, kMaxWidth / config.n_layers));
   return {};
 }
 
@@ -115,6 +115,10 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
                                      const Architecture& architecture) {
   TRY(reject_keys(keys, kUnsupportedKeys));
   if (!architecture.has_scales) TRY(reject_keys(keys, kScaleKeys));
+  if (!architecture.has_scales && !architecture.multiplies_logits)
+    TRY(reject_keys(keys, kLogitScaleKeys));
+  if (!architecture.has_shared_kv) TRY(reject_keys(keys, kSharedKvKeys));
+  if (!architecture.has_layer_embeddings) TRY(reject_keys(keys, kLayerEmbeddingKeys));
   if (!architecture.softcaps.is_supported) TRY(reject_keys(keys, kSoftcapKeys));
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build supports causal attention only",
@@ -238,8 +242,22 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   TRY(read_groups(keys, experts));
   experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));
   experts.gating = TRY(read_gating(keys, architecture, config));
+  experts.are_beside_ff = architecture.has_experts_beside;
   experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
   return experts;
+}
+
+/// Reads the widths of the feed-forwards. A list has an element for each block of the file.
+Result<void> read_feed_forward(const ArchitectureKeys& keys, const Architecture& architecture,
+                               ModelConfig& config) {
+  const auto widths = TRY(keys.counts("feed_forward_length", kMaxWidth, n_blocks(config)));
+  const std::uint32_t widest = std::ranges::max(widths);
+  config.experts = TRY(read_experts(keys, architecture, config, widest));
+  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
+    config.layers[layer].n_ff = config.experts.replace_ff(layer) ? 0 : widths[layer];
+    config.n_ff = std::max(config.n_ff, config.layers[layer].n_ff);
+  }
+  return {};
 }
 
 /// Reads how many layers at the end only propose tokens. block_count includes them.
@@ -276,7 +294,8 @@ Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
 /// epsilon/r².
 Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& architecture,
                          ModelConfig& config) {
-  constexpr std::string_view kEpsilon = "attention.layer_norm_rms_epsilon";
+  const std::string_view kEpsilon = architecture.centers_norms ? "attention.layer_norm_epsilon"
+                                                               : "attention.layer_norm_rms_epsilon";
   const auto epsilon = TRY(keys.get<float>(kEpsilon));
   config.head_epsilon = TRY(keys.between(kEpsilon, 0.0f, 1.0f, epsilon));
   config.rms_epsilon = config.head_epsilon;
@@ -285,17 +304,22 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
                                      ? config.latent.unrotated_dim + config.rope.dim
                                      : config.head_dim;
   const std::uint32_t score_width = has_wide_scores ? config.n_embd / config.n_heads : head_dim;
-  config.scales.attention = 1.0f / std::sqrt(static_cast<float>(score_width));
+  config.scales.attention =
+      architecture.has_unscaled_scores ? 1.0f : 1.0f / std::sqrt(static_cast<float>(score_width));
   if (architecture.has_latent_attention)
     config.scales.attention *= TRY(adapt_magnitude(keys, config.rope));
   if (architecture.embeds_by_root_width)
     config.scales.embedding = std::sqrt(static_cast<float>(config.n_embd));
+  if (architecture.multiplies_logits) {
+    const auto scale = TRY(keys.get<float>(kLogitScale));
+    config.scales.logits = TRY(keys.between(kLogitScale, 1e-6f, 1e6f, scale));
+  }
   if (!architecture.has_scales) return {};
   const float residual = TRY(read_scale(keys, "residual_scale", 1.0f));
   config.rms_epsilon /= residual * residual;
   config.scales.embedding = TRY(read_scale(keys, "embedding_scale", 1.0f)) / residual;
   config.scales.attention = TRY(read_scale(keys, "attention.scale", config.scales.attention));
-  config.scales.logits = 1.0f / TRY(read_scale(keys, "logit_scale", 1.0f));
+  config.scales.logits = 1.0f / TRY(read_scale(keys, kLogitScale, 1.0f));
   return {};
 }
 
@@ -341,7 +365,7 @@ std::vector<LayerConfig> uniform_layers(const ModelConfig& config) {
   for (std::uint32_t i = 0; i < config.n_layers; ++i)
     layers.push_back({.n_kv_heads = config.n_kv_heads,
                       .head_dim = config.head_dim,
-                      .n_ff = config.experts.in_layer(i) ? 0 : config.n_ff,
+                      .n_ff = config.experts.replace_ff(i) ? 0 : config.n_ff,
                       .latent_dim = config.latent.rank});
   return layers;
 }
@@ -374,21 +398,21 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.n_skipped_layers = TRY(read_skipped_layers(keys, n_blocks));
   config.n_layers = n_blocks - config.n_skipped_layers;
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
-  const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
-  config.experts = TRY(read_experts(keys, *architecture, config, n_ff));
-  config.n_ff = config.experts.in_layer(0) ? 0 : n_ff;
+  config.layers.resize(config.n_layers);
+  TRY(read_feed_forward(keys, *architecture, config));
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(file, keys, *architecture, config));
-  config.rope = TRY(read_rope(file, keys, config.head_dim, config.n_context, *architecture));
-  if (architecture->windows.rotates_plainly && config.windows.width > 0)
-    config.window_rope = TRY(read_window_rope(keys, config.rope, architecture->windows.freq_base));
+  TRY(read_ropes(file, keys, *architecture, config));
+  TRY(read_layer_embedding(keys, config));
   TRY(read_scales(keys, *architecture, config));
   config.softcaps = TRY(read_softcaps(keys, *architecture));
   config.activation = architecture->activation;
+  config.norms_values = architecture->norms_values;
+  config.centers_norms = architecture->centers_norms;
+  config.is_parallel = architecture->is_parallel;
   config.tied_embeddings = file.find("output.weight") == nullptr;
-  config.layers = uniform_layers(config);
   config.pooling_type = TRY(read_pooling_type(keys));
   return config;
 }

@@ -18,7 +18,8 @@
 
 namespace leasehold {
 
-/// The experts of the layers from `n_dense_layers` on. Without experts, every count is 0.
+/// The experts of the layers from `n_dense_layers` on, instead of the feed-forward or beside it.
+/// Without experts, every count is 0.
 struct ExpertConfig {
   std::uint32_t n_experts;
   std::uint32_t n_used;           ///< Experts used per row; at most n_experts.
@@ -30,8 +31,11 @@ struct ExpertConfig {
   std::uint32_t n_dense_layers = 0;  ///< The first layers, which have no experts.
   std::uint32_t n_groups = 1;        ///< See ExpertRoutingArgs.
   std::uint32_t n_groups_used = 1;
+  bool are_beside_ff = false;  ///< Layers with experts also have a feed-forward of their own.
 
   bool in_layer(std::uint32_t layer) const { return n_experts > 0 && layer >= n_dense_layers; }
+
+  bool replace_ff(std::uint32_t layer) const { return in_layer(layer) && !are_beside_ff; }
 
   bool operator==(const ExpertConfig&) const = default;
 };
@@ -66,16 +70,20 @@ std::string_view name(PoolingType type);
 
 /// The shape of one layer.
 struct LayerConfig {
-  std::uint32_t n_kv_heads;      ///< Divides n_heads.
-  std::uint32_t head_dim;        ///< n_heads · head_dim may differ from n_embd.
-  std::uint32_t n_ff;            ///< Width of the feed-forward; 0: the layer has experts instead.
+  std::uint32_t n_kv_heads;  ///< Divides n_heads.
+  std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
+  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts instead.
+  /// The layer stores no keys and values and reads those of the layer this far before it, which has
+  /// the same head_dim; 0: it stores its own.
+  std::uint32_t kv_distance = 0;
   std::uint32_t latent_dim = 0;  ///< See KvLayer.
 
+  bool stores_kv() const { return kv_distance == 0; }
   bool operator==(const LayerConfig&) const = default;
 };
 
-/// Every count except n_ff and n_skipped_layers is at least 1. Products of two counts fit in 32
-/// bits.
+/// Every count except n_ff, n_layer_embd and n_skipped_layers is at least 1. Products of two counts
+/// fit in 32 bits.
 struct ModelConfig {
   std::string name;  ///< general.name made printable, or the architecture if the file has none.
   std::string architecture;
@@ -89,6 +97,8 @@ struct ModelConfig {
   std::uint32_t head_dim;           ///< The largest of any layer.
   std::uint32_t n_ff;               ///< The largest of any layer.
   std::vector<LayerConfig> layers;  ///< [n_layers]
+  /// Width of the embeddings of tokens that each layer has besides that of the model; 0: none.
+  std::uint32_t n_layer_embd;
   ExpertConfig experts;
   LatentConfig latent;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
@@ -102,21 +112,34 @@ struct ModelConfig {
   Activation activation = Activation::SwiGlu;
   ScaleConfig scales;
   SoftcapConfig softcaps;
-  float rms_epsilon;     ///< Of the norms of the residual.
-  float head_epsilon;    ///< Of the norms of queries and keys.
-  bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
+  float rms_epsilon;           ///< Of the norms of the residual.
+  float head_epsilon;          ///< Of the norms of heads.
+  bool norms_values = false;   ///< See HeadsArgs.
+  bool centers_norms = false;  ///< Norms of the residual are RmsNormArgs::is_centered.
+  bool is_parallel = false;    ///< See Architecture.
+  bool tied_embeddings;        ///< token_embd.weight is also the output matrix.
   PoolingType pooling_type = PoolingType::None;
 
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// Layers that all have the largest shape of the model, except that those with experts have no
-/// n_ff.
+/// Layers that all have the largest shape of the model, except that those with experts instead of
+/// a feed-forward have no n_ff.
 std::vector<LayerConfig> uniform_layers(const ModelConfig& config);
 
 /// Elements of all heads together that a layer's output matrix reads.
 inline std::uint32_t attention_width(const ModelConfig& config) {
   return config.n_heads * (config.latent.rank > 0 ? config.latent.value_dim : config.head_dim);
+}
+
+inline bool is_rotated(const ModelConfig& config, std::uint32_t layer) {
+  return config.rope.rotates(layer) &&
+         (config.windows.rotates_others || config.windows.limits(layer));
+}
+
+/// The layer whose keys and values a layer reads.
+inline std::uint32_t kv_layer_of(const ModelConfig& config, std::uint32_t layer) {
+  return layer - config.layers[layer].kv_distance;
 }
 
 /// The larger width of the feed-forwards that compute every row.

@@ -51,7 +51,7 @@ KvLayout kv_layout(const ModelConfig& config, KvType type) {
   std::vector<KvLayer> layers;
   for (const LayerConfig& layer : config.layers) {
     expects(can_store(type, layer.head_dim), "the heads can be stored as the type");
-    layers.push_back({.n_kv_heads = layer.n_kv_heads,
+    layers.push_back({.n_kv_heads = layer.stores_kv() ? layer.n_kv_heads : 0,
                       .head_dim = layer.head_dim,
                       .type = type,
                       .latent_dim = layer.latent_dim});

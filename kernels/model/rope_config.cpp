@@ -18,6 +18,8 @@ constexpr std::uint32_t kMaxDim = 1024;
 
 // The angles of the longest context must stay in the range of sin_cos: 2^24 · 64 = 2^30.
 constexpr float kMinFreqFactor = 1.0f / 64;
+// Files write 1e30 for pairs that are not rotated.
+constexpr float kMaxFreqFactor = 1e31f;
 
 constexpr float kMaxTurns = 65536.0f;
 constexpr float kMaxMagnitude = 1024.0f;
@@ -79,6 +81,13 @@ Result<RopeStyle> read_style(const ArchitectureKeys& keys, const Architecture& a
   return has_sections ? RopeStyle::Halves : architecture.rope_style;
 }
 
+Result<void> check_dim(const ArchitectureKeys& keys, std::string_view suffix, std::uint32_t dim,
+                       std::uint32_t head_dim) {
+  if (dim % 2 == 0 && dim <= head_dim) return {};
+  return keys.corrupt("{} is {}; it must be even and at most {}, the width of a head",
+                      keys.key(suffix), dim, head_dim);
+}
+
 /// The factor of sines and cosines. Two keys have it; a file has either or both.
 Result<float> read_magnitude(const ArchitectureKeys& keys) {
   float magnitude = 1.0f;
@@ -115,23 +124,29 @@ Result<std::vector<float>> read_factors(const GgufFile& file, const Architecture
                         tensor->rows(), tensor->columns(), pairs);
   std::vector<float> factors(pairs);
   TRY(file.read(*tensor, 0, std::as_writable_bytes(std::span(factors))));
-  if (std::ranges::all_of(factors, [](float d) { return d >= kMinFreqFactor && d < 1e12f; }))
+  if (std::ranges::all_of(factors,
+                          [](float d) { return d >= kMinFreqFactor && d < kMaxFreqFactor; }))
     return factors;
   return keys.corrupt("tensor {} has a value that is not a valid divisor", tensor_name);
 }
 
+std::unexpected<Error> missing(const GgufFile& file, std::string_view tensor) {
+  return fail(Errc::MissingWeight,
+              fmt::format("{}: has no tensor {}; convert the model again", file.path(), tensor));
+}
+
 Result<void> read_all_factors(const GgufFile& file, const ArchitectureKeys& keys,
-                              RopeConfig& config) {
+                              const Architecture& architecture, RopeConfig& config) {
   const std::uint32_t pairs = config.dim / 2;
   config.freq_factors = TRY(read_factors(file, keys, kRopeFreqFactors, pairs));
   config.short_factors = TRY(read_factors(file, keys, kShortRopeFactors, pairs));
+  if (config.freq_factors.empty() && architecture.needs_rope_factors)
+    return missing(file, kRopeFreqFactors);
   std::vector<float> of_long = TRY(read_factors(file, keys, kLongRopeFactors, pairs));
   if (config.short_factors.empty() && of_long.empty()) return {};
   for (const auto& [tensor_name, factors] :
        {std::pair(kShortRopeFactors, &config.short_factors), std::pair(kLongRopeFactors, &of_long)})
-    if (factors->empty())
-      return fail(Errc::MissingWeight, fmt::format("{}: has no tensor {}; convert the model again",
-                                                   file.path(), tensor_name));
+    if (factors->empty()) return missing(file, tensor_name);
   if (!config.freq_factors.empty())
     return keys.corrupt("has both {} and {}; one of them must divide the frequencies",
                         kRopeFreqFactors, kLongRopeFactors);
@@ -161,23 +176,25 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
   RopeConfig config{.style = style, .skip_every = architecture.unrotated_layer_every};
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, head_dim));
   const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
-  if (config.dim % 2 != 0 || config.dim > head_dim)
-    return keys.corrupt("{} is {}; it must be even and at most {}, the width of a head",
-                        keys.key("rope.dimension_count"), config.dim, head_dim);
+  TRY(check_dim(keys, "rope.dimension_count", config.dim, head_dim));
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(keys, n_context, config));
   config.magnitude = TRY(read_magnitude(keys));
   config.query_temperature = TRY(read_query_temperature(keys));
-  TRY(read_all_factors(file, keys, config));
+  TRY(read_all_factors(file, keys, architecture, config));
   return config;
 }
 
 Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConfig& others,
-                                    float freq_base) {
+                                    std::uint32_t head_dim, float freq_base) {
   constexpr const char* kKey = "rope.freq_base_swa";
+  constexpr const char* kDim = "rope.dimension_count_swa";
   const float fallback = freq_base > 0.0f ? freq_base : others.base;
   const auto base = TRY(keys.get_or<float>(kKey, fallback));
-  RopeConfig config{.dim = others.dim, .style = others.style, .skip_every = others.skip_every};
+  RopeConfig config{.dim = TRY(keys.count_or(kDim, kMaxDim, std::min(others.dim, head_dim))),
+                    .style = others.style,
+                    .skip_every = others.skip_every};
+  TRY(check_dim(keys, kDim, config.dim, head_dim));
   config.base = TRY(keys.between(kKey, 1.0f, 1e12f, base));
   return config;
 }

@@ -28,7 +28,7 @@ enum class RopeScaling : std::uint8_t {
 };
 
 struct RopeConfig {
-  std::uint32_t dim;  ///< Even, at most head_dim.
+  std::uint32_t dim;  ///< Even, at most the width of a head.
   float base;
   RopeStyle style;
   RopeScaling scaling = RopeScaling::None;
@@ -59,9 +59,9 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
                              std::uint32_t head_dim, std::uint32_t n_context,
                              const Architecture& architecture);
 
-/// The rotation of layers with a window that rotate without scaling. `freq_base` is the base if the
-/// file has none for them; 0: that of `others`.
+/// The rotation of layers with a window that rotate without scaling, whose heads are `head_dim`
+/// wide. `freq_base` is the base if the file has none for them; 0: that of `others`.
 Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConfig& others,
-                                    float freq_base);
+                                    std::uint32_t head_dim, float freq_base);
 
 }  // namespace leasehold

@@ -32,6 +32,10 @@ struct StepBuffers {
   float* unrotated_query = nullptr;  // [max_rows, n_heads, latent.unrotated_dim]
   float* head_values = nullptr;      // [max_rows, n_heads, latent.value_dim]
 
+  // Used by models with an embedding per layer.
+  float* layer_embeddings = nullptr;  // [max_rows, n_layers, n_layer_embd]
+  float* layer_projection = nullptr;  // likewise; later [max_rows, n_layer_embd]
+
   // Used by models with experts.
   float* scores = nullptr;          // [max_rows, n_experts]
   std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
@@ -39,6 +43,7 @@ struct StepBuffers {
   float* expert_gate = nullptr;     // [max_rows, n_used, experts.n_ff]
   float* expert_up = nullptr;       // [max_rows, n_used, experts.n_ff]
   float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
+  float* ffn_sum = nullptr;         // [max_rows, n_embd]; of experts beside a feed-forward
   float* shared_gate = nullptr;     // [max_rows]
 
   /// Calls `take(pointer, elements)` for each buffer that the model needs.
@@ -61,6 +66,11 @@ struct StepBuffers {
       take(unrotated_query, rows * config.n_heads * latent.unrotated_dim);
       take(head_values, rows * config.n_heads * latent.value_dim);
     }
+    if (config.n_layer_embd > 0) {
+      const std::size_t elements = rows * config.n_layers * config.n_layer_embd;
+      take(layer_embeddings, elements);
+      take(layer_projection, elements);
+    }
     const ExpertConfig& experts = config.experts;
     if (experts.n_experts == 0) return;
     const std::size_t used = rows * experts.n_used;
@@ -71,6 +81,7 @@ struct StepBuffers {
     take(expert_up, used * experts.n_ff);
     take(expert_out, used * config.n_embd);
     take(shared_gate, rows);
+    if (experts.are_beside_ff) take(ffn_sum, rows * config.n_embd);
   }
 };
 

@@ -18,6 +18,13 @@ namespace {
 
 constexpr TensorSpec kEmbedding = {"token_embd.weight", TensorDim::Embedding,
                                    TensorDim::Vocabulary};
+constexpr TensorSpec kLayerEmbeddings[] = {
+    {.name = "per_layer_token_embd.weight",
+     .columns = TensorDim::LayerEmbeddings,
+     .rows = TensorDim::Vocabulary,
+     .is_table = true},
+    {"per_layer_model_proj.weight", TensorDim::Embedding, TensorDim::LayerEmbeddings},
+    {"per_layer_proj_norm.weight", TensorDim::LayerEmbedding, TensorDim::One}};
 constexpr TensorSpec kOutputNorm = {"output_norm.weight", TensorDim::Embedding, TensorDim::One};
 constexpr TensorSpec kOutput = {"output.weight", TensorDim::Embedding, TensorDim::Vocabulary};
 
@@ -57,11 +64,14 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   const Architecture* architecture = find_architecture(config.architecture);
   expects(architecture != nullptr, "a config names an architecture of the table");
   std::vector<RequiredTensor> needs = {{std::string(kEmbedding.name), kEmbedding}};
+  if (config.n_layer_embd > 0)
+    for (const TensorSpec& spec : kLayerEmbeddings) needs.push_back({std::string(spec.name), spec});
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     add_layer(file, config, layer, architecture->attention, needs);
-    add_layer(file, config, layer,
-              config.experts.in_layer(layer) ? architecture->experts : architecture->feed_forward,
-              needs);
+    if (!config.experts.replace_ff(layer))
+      add_layer(file, config, layer, architecture->feed_forward, needs);
+    if (config.experts.in_layer(layer))
+      add_layer(file, config, layer, architecture->experts, needs);
   }
   needs.push_back({std::string(kOutputNorm.name), kOutputNorm});
   if (!config.tied_embeddings) needs.push_back({std::string(kOutput.name), kOutput});
@@ -72,11 +82,12 @@ bool has_several_matrices(const TensorSpec& rule) {
   return rule.presence == Presence::PerExpert || rule.presence == Presence::PerHead;
 }
 
-/// A group contains rows of one matrix only, so rows of matrices of experts or heads are grouped
+/// Rows of a table stay whole, because a row that is read alone is then one piece of memory. A
+/// group contains rows of one matrix only, so rows of matrices of experts or heads are grouped
 /// only if they form whole groups.
 MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32_t rows_per_matrix,
                         Arithmetic arithmetic) {
-  const bool is_matrix = need.rule.rows != TensorDim::One;
+  const bool is_matrix = need.rule.rows != TensorDim::One && !need.rule.is_table;
   const bool fits = !has_several_matrices(need.rule) || rows_per_matrix % kGroupRows == 0;
   return arithmetic == Arithmetic::Int8 && is_matrix && has_row_groups(type) && fits
              ? MatrixLayout::RowGroups
@@ -176,19 +187,26 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                       .rows = rows,
                       .columns = columns,
                       .layout = layout,
+                      .is_table = need.rule.is_table,
                       .size_bytes = size_bytes,
                       .pieces = std::move(source.pieces)};
 }
 
-/// Whether a tensor belongs to a layer that is not loaded.
+/// Whether a tensor belongs to a layer that is not loaded, or to keys and values that a layer reads
+/// from another one.
 bool is_skipped(std::string_view tensor, const ModelConfig& config) {
   constexpr std::string_view kPrefix = "blk.";
   if (!tensor.starts_with(kPrefix)) return false;
   tensor.remove_prefix(kPrefix.size());
   std::uint32_t layer = 0;
   const auto parsed = std::from_chars(tensor.data(), tensor.data() + tensor.size(), layer);
-  return parsed.ec == std::errc() && layer >= config.n_layers &&
-         layer < config.n_layers + config.n_skipped_layers;
+  if (parsed.ec != std::errc()) return false;
+  if (layer >= config.n_layers) return layer < config.n_layers + config.n_skipped_layers;
+  constexpr std::string_view kOfStoredKv[] = {".attn_k.weight", ".attn_k_norm.weight",
+                                              ".attn_v.weight"};
+  const std::string_view what(parsed.ptr, tensor.data() + tensor.size());
+  return !config.layers[layer].stores_kv() &&
+         std::ranges::find(kOfStoredKv, what) != std::end(kOfStoredKv);
 }
 
 Result<void> reject_unused_tensors(const GgufFile& file, const ModelConfig& config,
@@ -279,7 +297,9 @@ Result<void> read_weight(const GgufFile& file, const WeightTensor& weight, std::
 }
 
 Arithmetic fastest_arithmetic(const WeightsLayout& int8) {
-  const auto is_quantised = [](const WeightTensor& weight) { return has_row_groups(weight.type); };
+  const auto is_quantised = [](const WeightTensor& weight) {
+    return has_row_groups(weight.type) && !weight.is_table;
+  };
   const auto is_float = [&](const WeightTensor& weight) {
     return is_quantised(weight) && weight.layout == MatrixLayout::Rows;
   };

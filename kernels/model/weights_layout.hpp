@@ -41,6 +41,7 @@ struct WeightTensor {
   std::uint32_t rows;     ///< Outputs of a matrix; 1 for a vector.
   std::uint32_t columns;  ///< Elements per row.
   MatrixLayout layout = MatrixLayout::Rows;
+  bool is_table = false;  ///< See TensorSpec.
   std::uint64_t region_offset_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< Size in the region.
   /// Where the rows are if the file fuses tensors, or has a tensor per expert: one after the other.

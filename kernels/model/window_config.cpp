@@ -33,10 +33,14 @@ Result<WindowConfig> read_windows(const ArchitectureKeys& keys, const Architectu
                                   std::uint32_t n_layers) {
   const WindowRule& rule = architecture.windows;
   if (rule.full_every == 0) return WindowConfig{};
+  if (rule.needs_pattern && !keys.has(kPattern))
+    return keys.corrupt("has no {}; convert the model again", keys.key(kPattern));
+  if (rule.needs_width) TRY(keys.count(kWidth, kMaxContext));
   const auto width = TRY(keys.get_or<std::uint32_t>(kWidth, rule.width));
   if (width == 0) return WindowConfig{};
   std::vector<bool> pattern = TRY(read_pattern(keys, rule.full_every, n_layers));
-  return WindowConfig{.width = width, .has_window = std::move(pattern)};
+  return WindowConfig{
+      .width = width, .has_window = std::move(pattern), .rotates_others = rule.rotates_others};
 }
 
 }  // namespace leasehold

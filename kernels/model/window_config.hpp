@@ -14,6 +14,7 @@ struct Architecture;
 struct WindowConfig {
   std::uint32_t width = 0;            ///< Positions that such a layer reads, its own included.
   std::vector<bool> has_window = {};  ///< [n_layers], or empty: no layer has a window.
+  bool rotates_others = true;         ///< Layers without a window are rotated.
 
   /// The window of a layer, as AttentionArgs::window.
   std::uint32_t of(std::uint32_t layer) const { return limits(layer) ? width : 0; }

@@ -142,9 +142,16 @@ float sum_of_terms(std::uint32_t n, Term&& term) {
   return fold_lanes(lanes);
 }
 
-/// Routes row `r` of a step. `bias` is args.selection_bias, opened, or null. Sums add all experts
-/// by index, and the chosen ones by rank.
-inline void select_experts(const ExpertRoutingArgs& args, const float* bias, std::size_t r) {
+/// The vectors of ExpertRoutingArgs, opened; null if they are empty.
+struct RoutingVectors {
+  const float* bias = nullptr;    // [n_experts], selection_bias
+  const float* scales = nullptr;  // [n_experts], expert_scales
+};
+
+/// Routes row `r` of a step. Sums add all experts by index, and the chosen ones by rank.
+inline void select_experts(const ExpertRoutingArgs& args, const RoutingVectors& vectors,
+                           std::size_t r) {
+  const float* bias = vectors.bias;
   const bool has_groups = args.n_groups > 1;
   RoutedRow row{.scores = args.scores + r * args.n_experts,
                 .bias = bias,
@@ -170,6 +177,8 @@ inline void select_experts(const ExpertRoutingArgs& args, const float* bias, std
   for (std::uint32_t k = 0; k < args.n_used; ++k)
     weights[k] = expert_weight(row, row.term(chosen[k]), chosen_sum, args.normalize_expert_weights,
                                args.scale);
+  if (vectors.scales == nullptr) return;
+  for (std::uint32_t k = 0; k < args.n_used; ++k) weights[k] *= vectors.scales[chosen[k]];
 }
 
 }  // namespace leasehold

@@ -37,13 +37,20 @@ void store_entry(const KvLayer& layout, const float* values, std::byte* head, st
   }
 }
 
-/// out (+)= x · factor · weight; the args supply all but the addresses.
-void norm_vector(const RmsNormArgs& args, const float* x, const float* weight, float* out) {
-  const float mean = ordered_dot(x, x, args.width) / static_cast<float>(args.width);
-  const float factor = args.scale / std::sqrt(mean + args.epsilon);
+/// out (+)= x · factor · weight; the args supply all but the addresses. Null: every weight is 1.
+/// `centered` has room for a row.
+void norm_vector(const RmsNormArgs& args, const float* x, const float* weight, float* out,
+                 float* centered = nullptr, float out_scale = 1.0F) {
+  const auto width = static_cast<float>(args.width);
+  if (args.is_centered) {
+    const float mean = ordered_sum(x, args.width) / width;
+    for (std::uint32_t i = 0; i < args.width; ++i) centered[i] = x[i] - mean;
+    x = centered;
+  }
+  const float factor = args.scale / std::sqrt(ordered_dot(x, x, args.width) / width + args.epsilon);
   for (std::uint32_t i = 0; i < args.width; ++i) {
-    const float value = (x[i] * factor) * weight[i];
-    out[i] = args.accumulate ? out[i] + value : value;
+    const float value = weight != nullptr ? (x[i] * factor) * weight[i] : x[i] * factor;
+    out[i] = (args.accumulate ? out[i] + value : value) * out_scale;
   }
 }
 
@@ -86,10 +93,11 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
 
 LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
   expect_within_limits(limits_, context);
-  return each_unit(context, label(context, args.site), context.rows.size(),
-                   [&](const LaunchPermit& permit, std::size_t r) {
-                     norm_vector(args, args.x + r * args.width, permit.open(args.weight),
-                                 args.out + r * args.width);
+  return each_unit(context, label(context, args.site), context.rows.size() * args.vectors_per_row,
+                   [&](const LaunchPermit& permit, std::size_t i) {
+                     norm_vector(args, args.x + i * args.width, permit.open(args.weight),
+                                 args.out + i * args.width, row_.data(),
+                                 out_scale_of(permit, args));
                    });
 }
 
@@ -133,7 +141,7 @@ LaunchStatus ReferenceBackend::matmul_int8(const LaunchContext& context, const M
 LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
   expect_within_limits(limits_, context);
   const std::uint32_t head_dim = args.layout.head_dim;
-  const std::uint32_t n_kv_heads = args.layout.n_kv_heads;
+  const std::uint32_t n_kv_heads = args.k != nullptr ? args.layout.n_kv_heads : 0;
   LaunchStatus status{context.gates->all()};
   // A unit is one head. `use(permit, head, row)` changes it.
   const auto each_head = [&](LaunchSite site, float* heads, std::uint32_t n_heads, auto&& use) {
@@ -145,10 +153,9 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
   };
   const auto norm = [&](LaunchSite site, float* heads, std::uint32_t n_heads,
                         Leased<const float> weight, std::uint32_t width) {
-    if (!weight) return;
     each_head(site, heads, n_heads, [&](const LaunchPermit& permit, float* head, std::size_t) {
       norm_vector({.site = site, .width = width, .epsilon = args.epsilon}, head,
-                  permit.open(weight), head);
+                  open_or_null(permit, weight), head);
     });
   };
   const auto rotate = [&](LaunchSite site, float* heads, std::uint32_t n_heads) {
@@ -159,8 +166,10 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
                     args.cos_sin + row * args.rope_dim);
     });
   };
-  norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm, head_dim);
-  norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm, args.layout.value_dim());
+  if (args.query_norm) norm(LaunchSite::QueryNorm, args.q, args.n_heads, args.query_norm, head_dim);
+  if (args.key_norm)
+    norm(LaunchSite::KeyNorm, args.k, n_kv_heads, args.key_norm, args.layout.value_dim());
+  if (args.norms_values) norm(LaunchSite::ValueNorm, args.v, n_kv_heads, {}, head_dim);
   rotate(LaunchSite::QueryRope, args.q, args.n_heads);
   if (args.query_scales != nullptr)
     each_head(LaunchSite::QueryRope, args.q, args.n_heads,
@@ -168,7 +177,7 @@ LaunchStatus ReferenceBackend::prepare_heads(const LaunchContext& context, const
                 scale_vector({head, head_dim}, args.query_scales[row]);
               });
   rotate(LaunchSite::KeyRope, args.k, n_kv_heads);
-  if (!status.none_live()) status &= append(context, args);
+  if (n_kv_heads > 0 && !status.none_live()) status &= append(context, args);
   return status;
 }
 
@@ -265,7 +274,7 @@ LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGlu
   expect_within_limits(limits_, context);
   const auto gate_row = [&](const LaunchPermit&, std::size_t r) {
     float* gate = args.gate + r * args.width;
-    const float* up = args.up + r * args.width;
+    const float* up = args.up + r * up_stride(args);
     for (std::uint32_t i = 0; i < args.width; ++i) gate[i] = gated(args.activation, gate[i], up[i]);
   };
   return each_unit(context, label(context, LaunchSite::SwiGlu), context.rows.size(), gate_row);

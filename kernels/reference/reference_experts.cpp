@@ -11,7 +11,7 @@ LaunchStatus ReferenceBackend::expert_routing(const LaunchContext& context,
   expect_within_limits(limits_, context);
   return each_unit(context, label(context, LaunchSite::ExpertRouting), context.rows.size(),
                    [&](const LaunchPermit& permit, std::size_t r) {
-                     select_experts(args, open_or_null(permit, args.selection_bias), r);
+                     select_experts(args, open_vectors(permit, args), r);
                    });
 }
 
@@ -68,6 +68,7 @@ LaunchStatus ReferenceBackend::weighted_sum(const LaunchContext& context,
   expect_within_limits(limits_, context);
   const auto sum_row = [&](const LaunchPermit&, std::size_t r) {
     float* out = args.out + r * args.width;
+    if (!args.accumulate) std::fill_n(out, args.width, 0.0F);
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = r * args.n_terms + k;
       const float weight = args.applies_sigmoid ? sigmoid(args.weights[term]) : args.weights[term];

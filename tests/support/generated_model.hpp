@@ -28,6 +28,11 @@ struct Family {
   bool has_optional = false;
   std::uint32_t latent_rank = 0;
   bool has_direct_queries = false;
+  std::uint32_t window = 0;
+  std::uint32_t window_head_dim = 0;
+  std::uint32_t shared_layers = 0;
+  std::uint32_t layer_embd = 0;
+  bool tied = false;
 };
 
 inline constexpr Family kFamilies[] = {
@@ -78,6 +83,34 @@ inline constexpr Family kFamilies[] = {
      .type = TensorType::IQ4_NL,
      .rope_dim = 8,
      .has_optional = true},
+    // Values are projections of their own, the last layers share them, and layers have embeddings.
+    {.name = "gemma4",
+     .architecture = "gemma4",
+     .rope = make_model::Rope::Divisors,
+     .head_dim = 32,
+     .layers = 12,
+     .has_optional = true,
+     .window = 20,
+     .window_head_dim = 16,
+     .shared_layers = 6,
+     .layer_embd = 32},
+    // Values are the products of keys, and experts are beside the feed-forward.
+    {.name = "gemma4, q8_0",
+     .architecture = "gemma4",
+     .with_experts = true,
+     .head_dim = 32,
+     .type = TensorType::Q8_0,
+     .layers = 7,
+     .window = 20,
+     .window_head_dim = 64,
+     .tied = true},
+    {.name = "cohere2", .architecture = "cohere2", .layers = 5, .window = 20, .tied = true},
+    {.name = "cohere2, q4_0",
+     .architecture = "cohere2",
+     .type = TensorType::Q4_0,
+     .layers = 4,
+     .window = 20,
+     .tied = true},
     {.name = "minimax-m2, mxfp4",
      .architecture = "minimax-m2",
      .with_experts = true,

@@ -17,18 +17,19 @@ double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
-void add_to(std::vector<double>& x, const std::vector<double>& more, double weight = 1) {
+}  // namespace
+
+void PlainModel::add_to(Vector& x, const Vector& more, double weight) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += weight * more[i];
 }
-
-}  // namespace
 
 PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   const GgufFile file = required(GgufFile::open(path));
   config_ = required(read_config(file));
   if (n_context > 0) config_.n_context = n_context;
-  constexpr std::string_view kNeighbours[] = {"llama",    "mistral3",     "smollm3", "granite",
-                                              "ernie4_5", "ernie4_5-moe", "glm4",    "deepseek2"};
+  constexpr std::string_view kNeighbours[] = {"llama",   "mistral3",  "smollm3",
+                                              "granite", "ernie4_5",  "ernie4_5-moe",
+                                              "glm4",    "deepseek2", "cohere2"};
   pairs_are_neighbours_ =
       std::ranges::find(kNeighbours, config_.architecture) != std::end(kNeighbours);
   const auto scale = [&](const char* what) {
@@ -56,7 +57,12 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   if (is_gemma_) embedding_scale_ = std::sqrt(static_cast<double>(config_.n_embd));
   if (is_gpt_oss_ || config_.architecture == "gemma2") full_every_ = 2;
   if (config_.architecture == "gemma3") full_every_ = 6;
-  if (config_.architecture == "olmo2") full_every_ = 4;
+  is_cohere_ = config_.architecture == "cohere2";
+  if (is_cohere_) logit_scale_ = 1 / logit_scale_;
+  if (is_cohere_ || config_.architecture == "olmo2") full_every_ = 4;
+  for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer)
+    has_window_.push_back((layer + 1) % full_every_ != 0);
+  if (config_.architecture == "gemma4") read_gemma4(file);
   for (const GgufTensor& tensor : file.tensors()) {
     tensors_[tensor.name] = {
         .columns = tensor.columns(),
@@ -133,11 +139,26 @@ PlainModel::Vector PlainModel::times(const Matrix& matrix, const Vector& x, std:
 }
 
 PlainModel::Vector PlainModel::normed(const Vector& x, const Matrix& weight) const {
+  Vector out = normed(x);
+  for (std::size_t i = 0; i < x.size(); ++i) out[i] *= weight.values[i];
+  return out;
+}
+
+PlainModel::Vector PlainModel::normed(const Vector& row) const {
+  Vector x = row;
+  const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+  if (is_cohere_)
+    for (double& element : x) element -= mean;
   const double squares = std::inner_product(x.begin(), x.end(), x.begin(), 0.0);
   const double root = std::sqrt(squares / static_cast<double>(x.size()) + config_.head_epsilon);
   Vector out(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) out[i] = x[i] / root * weight.values[i];
+  for (std::size_t i = 0; i < x.size(); ++i) out[i] = x[i] / root;
   return out;
+}
+
+std::size_t PlainModel::head_dim(std::uint32_t layer) const {
+  const Matrix& query = of_layer(layer, "attn_q");
+  return query.values.size() / query.columns / config_.n_heads;
 }
 
 /// Normalises each head separately, or all together for a longer weight, if the model has one.
@@ -175,11 +196,12 @@ double angle(const RopeConfig& rope, std::uint32_t n_context, std::size_t pair,
 }  // namespace
 
 void PlainModel::rotate(std::uint32_t layer, Vector& heads, std::size_t position) const {
-  if (config_.architecture == "smollm3" && layer % 4 == 3) return;
-  const bool has_own_angles = config_.window_rope && (layer + 1) % full_every_ != 0;
+  const bool is_fourth = layer % 4 == 3;
+  if (is_fourth && (is_cohere_ || config_.architecture == "smollm3")) return;
+  const bool has_own_angles = config_.window_rope && has_window_[layer];
   const RopeConfig& rope = has_own_angles ? *config_.window_rope : config_.rope;
   for (auto head = heads.begin(); head != heads.end();
-       head += static_cast<std::ptrdiff_t>(config_.head_dim))
+       head += static_cast<std::ptrdiff_t>(head_dim(layer)))
     rotate_head(rope, head, position);
 }
 
@@ -222,14 +244,14 @@ PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& w
 /// sink takes part in the sum.
 PlainModel::Vector PlainModel::weights_of(std::uint32_t layer, const Vector& q,
                                           std::size_t head) const {
-  const auto dim = static_cast<std::ptrdiff_t>(config_.head_dim);
-  const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
+  const auto dim = static_cast<std::ptrdiff_t>(head_dim(layer));
   const bool has_own_scale = config_.architecture == "granite";
-  const double scale = has_own_scale ? config_.scales.attention
-                                     : 1 / std::sqrt(static_cast<double>(config_.head_dim));
-  const std::vector<Vector>& keys = keys_[layer];
-  const bool has_window = full_every_ > 1 && (layer + 1) % full_every_ != 0;
-  const std::size_t window = has_window ? config_.windows.width : keys.size();
+  const double scale = is_gemma4_      ? 1
+                       : has_own_scale ? config_.scales.attention
+                                       : 1 / std::sqrt(static_cast<double>(dim));
+  const std::vector<Vector>& keys = keys_[kv_source(layer)];
+  const std::size_t sharing = config_.n_heads * head_dim(layer) / keys.front().size();
+  const std::size_t window = has_window_[layer] ? config_.windows.width : keys.size();
   const double cap = config_.softcaps.attention;
   Vector weights(keys.size());
   const Matrix* sinks = find(layer, "attn_sinks.weight");
@@ -245,21 +267,30 @@ PlainModel::Vector PlainModel::weights_of(std::uint32_t layer, const Vector& q,
   return weights;
 }
 
-PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
-  std::vector<Vector>& keys = keys_[layer];
-  std::vector<Vector>& values = values_[layer];
-  Vector q = project(layer, "attn_q", x);
+/// Values are a projection of their own, or that of the keys.
+void PlainModel::append(std::uint32_t layer, const Vector& x) {
   Vector k = project(layer, "attn_k", x);
-  norm_heads(q, find(layer, "attn_q_norm.weight"));
+  Vector v = find(layer, "attn_v.weight") != nullptr ? project(layer, "attn_v", x) : k;
   norm_heads(k, find(layer, "attn_k_norm.weight"));
-  const std::size_t position = keys.size();
+  rotate(layer, k, keys_[layer].size());
+  const auto dim = static_cast<std::ptrdiff_t>(head_dim(layer));
+  if (is_gemma4_)
+    for (auto head = v.begin(); head != v.end(); head += dim)
+      std::ranges::copy(normed(Vector(head, head + dim)), head);
+  keys_[layer].push_back(k);
+  values_[layer].push_back(v);
+}
+
+PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
+  if (kv_source(layer) == layer) append(layer, x);
+  const std::vector<Vector>& values = values_[kv_source(layer)];
+  Vector q = project(layer, "attn_q", x);
+  norm_heads(q, find(layer, "attn_q_norm.weight"));
+  const std::size_t position = values.size() - 1;
   rotate(layer, q, position);
-  rotate(layer, k, position);
   for (double& element : q) element *= temperature(position);
-  keys.push_back(k);
-  values.push_back(project(layer, "attn_v", x));
-  const std::size_t dim = config_.head_dim;
-  const std::size_t sharing = config_.n_heads / config_.n_kv_heads;
+  const std::size_t dim = head_dim(layer);
+  const std::size_t sharing = q.size() / values.front().size();
   Vector out(q.size());
   for (std::size_t head = 0; head < config_.n_heads; ++head) {
     const std::size_t from = head / sharing * dim;
@@ -304,9 +335,11 @@ PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
   return product("ffn_down_exps", gate, x.size());
 }
 
-/// Probabilities are the softmax over all experts, or sigmoids. A bias changes the choice only.
-PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) const {
-  Vector shares = project(layer, "ffn_gate_inp", x);
+/// The experts that `routed` chooses compute `x`. Probabilities are the softmax over all experts,
+/// or sigmoids. A bias changes the choice only.
+PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& routed,
+                                       const Vector& x) const {
+  Vector shares = project(layer, "ffn_gate_inp", routed);
   for (double& share : shares) share = has_sigmoid_experts_ ? sigmoid(share) : std::exp(share);
   if (!has_sigmoid_experts_) {
     const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
@@ -323,8 +356,10 @@ PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& x) con
   for (const std::size_t e : order) sum += shares[e];
   if (!has_normed_experts_) sum = 1;
   Vector out(x.size());
+  const Matrix* scales = find(layer, "ffn_down_exps.scale");
   for (const std::size_t e : order)
-    add_to(out, expert(layer, x, e), shares[e] / sum * expert_scale_);
+    add_to(out, expert(layer, x, e),
+           shares[e] / sum * expert_scale_ * (scales != nullptr ? scales->values[e] : 1));
   if (find(layer, "ffn_gate_shexp.weight") == nullptr) return out;
   const bool is_gated = find(layer, "ffn_gate_inp_shexp.weight") != nullptr;
   const double gate =
@@ -360,16 +395,23 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
   const auto row = table.values.begin() + static_cast<std::ptrdiff_t>(table.columns) * token;
   Vector x(row, row + static_cast<std::ptrdiff_t>(table.columns));
   for (double& element : x) element *= embedding_scale_;
+  const Vector first = x;
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
     const Matrix* attention_norm = find(layer, "attn_norm.weight");
-    const Vector own = attention_norm != nullptr ? normed(x, *attention_norm) : x;
-    add_branch(layer, x, config_.latent.rank > 0 ? attend_latent(layer, own) : attend(layer, own),
+    const Vector input = attention_norm != nullptr ? normed(x, *attention_norm) : x;
+    add_branch(layer, x,
+               config_.latent.rank > 0 ? attend_latent(layer, input) : attend(layer, input),
                "post_attention_norm.weight");
     const Matrix* ffn_norm = find(layer, ffn_norm_.c_str());
-    const Vector norm = ffn_norm != nullptr ? normed(x, *ffn_norm) : x;
-    const bool is_dense = find(layer, "ffn_gate_inp.weight") == nullptr;
-    add_branch(layer, x, is_dense ? feed_forward(layer, norm, "") : experts(layer, norm),
-               "post_ffw_norm.weight");
+    const Vector norm = is_cohere_ ? input : ffn_norm != nullptr ? normed(x, *ffn_norm) : x;
+    const bool is_dense = find(layer, "ffn_gate.weight") != nullptr;
+    const bool has_experts = find(layer, "ffn_gate_inp.weight") != nullptr;
+    Vector branch = is_dense ? feed_forward(layer, norm, "") : experts(layer, norm, norm);
+    if (is_dense && has_experts) branch = with_experts(layer, x, branch);
+    add_branch(layer, x, branch, "post_ffw_norm.weight");
+    if (embedding_width_ > 0) add_embedding(layer, x, first, token);
+    if (const Matrix* scale = find(layer, "layer_output_scale.weight"))
+      for (double& element : x) element *= scale->values.front();
   }
   hidden_ = normed(x, matrix("output_norm"));
   Vector logits = times(config_.tied_embeddings ? table : matrix("output"), hidden_);

@@ -3,7 +3,7 @@
 ///
 /// Source: Touvron et al. 2023 (LLaMA); Yang et al. 2024, 2025 (Qwen2, Qwen3); Jiang et al. 2024
 /// (Mixtral); Peng et al. 2023 (YaRN); Abdin et al. 2024 (Phi-3); Gemma Team 2024, 2025 (Gemma 2,
-/// 3); OLMo Team 2025 (Olmo 2, 3); OpenAI 2025 (gpt-oss); DeepSeek-AI 2024 (V2, V3).
+/// 3, 4); OLMo Team 2025 (Olmo 2, 3); OpenAI 2025 (gpt-oss); DeepSeek-AI 2024 (V2, V3).
 /// tests/support/plain_formats supplies the weights. Slow: for small models.
 #pragma once
 
@@ -48,12 +48,19 @@ class PlainModel {
   void divide(const std::string& fused,
               const std::vector<std::pair<std::string, std::size_t>>& rows);
   void divide_fused_tensors();
+  static void add_to(Vector& x, const Vector& more, double weight = 1);
+  void read_gemma4(const GgufFile& file);
+  std::size_t head_dim(std::uint32_t layer) const;
+  std::uint32_t kv_source(std::uint32_t layer) const;
+  void append(std::uint32_t layer, const Vector& x);
   Vector attend(std::uint32_t layer, const Vector& x);
   Vector attend_latent(std::uint32_t layer, const Vector& x);
   Vector latent_head(std::uint32_t layer, const Vector& query, std::size_t head) const;
   Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;
   Vector feed_forward(std::uint32_t layer, const Vector& x, const std::string& suffix) const;
-  Vector experts(std::uint32_t layer, const Vector& x) const;
+  Vector experts(std::uint32_t layer, const Vector& routed, const Vector& x) const;
+  Vector with_experts(std::uint32_t layer, const Vector& x, const Vector& dense) const;
+  void add_embedding(std::uint32_t layer, Vector& x, const Vector& first, std::int32_t token) const;
   void drop_groups(Vector& keys) const;
   Vector expert(std::uint32_t layer, const Vector& x, std::size_t number) const;
   void add_branch(std::uint32_t layer, Vector& x, Vector branch, const char* norm) const;
@@ -67,6 +74,7 @@ class PlainModel {
   static Vector times(const Matrix& matrix, const Vector& x, std::size_t first_row,
                       std::size_t n_rows);
   Vector normed(const Vector& x, const Matrix& weight) const;
+  Vector normed(const Vector& row) const;
 
   ModelConfig config_;
   bool pairs_are_neighbours_ = true;
@@ -82,6 +90,11 @@ class PlainModel {
   bool is_gpt_oss_ = false;
   std::string ffn_norm_ = "ffn_norm.weight";  // the name of the norm before the feed-forward
   std::uint32_t full_every_ = 1;              // layers with this distance have no window
+  std::vector<bool> has_window_;              // [n_layers]
+  bool is_gemma4_ = false;
+  bool is_cohere_ = false;           // Cohere 2025, Command A
+  std::uint32_t first_shared_ = 0;   // of the layers that share keys and values
+  std::size_t embedding_width_ = 0;  // of each layer; 0: none
   Vector hidden_;
   std::map<std::string, Matrix> tensors_;
   std::vector<std::vector<Vector>>

@@ -20,6 +20,7 @@ constexpr auto kExceptions = std::to_array<ClassException>({
     {"leasehold::StepBuffers", {.data_members = 19}, "One pointer for each buffer."},
     {"leasehold::Tenancy", {.data_members = 17}, "What the scheduler knows of one lease."},
     {"leasehold::Worker", {.data_members = 36}, "What the broker knows of one worker."},
+    {"leasehold::make_model::ModelShape", {.data_members = 18}, "One number for each size."},
 
     // One overload for each alternative of a variant.
     {"leasehold::brokerctl::Runner", {.functions = 42}, "One function for each verb."},

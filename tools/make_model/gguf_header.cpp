@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
 constexpr float kExpertScale = 1.5f;
+constexpr float kLogitScale = 0.5f;
 
 /// Appends bytes in file order.
 class ByteSink {
@@ -180,6 +181,27 @@ void add_heads(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("attention.value_length"), request.shape.head_dim());
 }
 
+/// What layers with a window, layers that share keys and values, and embeddings of layers need.
+void add_layers(Metadata& metadata, const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.{}", request.architecture, rest);
+  };
+  if (request.window() > 0) metadata.add(key("attention.sliding_window"), request.window());
+  if (request.row().windows.needs_pattern)
+    metadata.add_list(key("attention.sliding_window_pattern"), GgufType::Bool, shape.layers,
+                      [&](ByteSink& sink, auto layer) {
+                        sink.number(static_cast<std::uint8_t>(request.has_window(layer)));
+                      });
+  if (shape.window_head_width > 0) {
+    metadata.add(key("attention.key_length_swa"), shape.window_head_width);
+    metadata.add(key("attention.value_length_swa"), shape.window_head_width);
+    metadata.add(key("rope.dimension_count_swa"), shape.window_head_width);
+  }
+  if (shape.shared_layers > 0) metadata.add(key("attention.shared_kv_layers"), shape.shared_layers);
+  if (shape.layer_embd > 0) metadata.add(key("embedding_length_per_layer_input"), shape.layer_embd);
+}
+
 void add_shape(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   const auto key = [&](std::string_view rest) {
@@ -195,12 +217,15 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
     add_latent(metadata, request);
   else
     add_heads(metadata, request);
-  metadata.add(key("attention.layer_norm_rms_epsilon"), is_llama ? 1e-5f : 1e-6f);
+  const bool centers = request.row().centers_norms;
+  metadata.add(key(centers ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+               is_llama ? 1e-5f : 1e-6f);
+  if (request.row().multiplies_logits) metadata.add(key("logit_scale"), kLogitScale);
   metadata.add(key("rope.dimension_count"), request.rope_dim());
   metadata.add(key("rope.freq_base"), is_llama ? 1e4f : 1e6f);
   add_rope(metadata, request);
   if (shape.experts > 0) add_experts(metadata, request);
-  if (shape.window > 0) metadata.add(key("attention.sliding_window"), shape.window);
+  add_layers(metadata, request);
   if (request.embeds) metadata.add(key("pooling_type"), std::uint32_t{3});
   metadata.add(key("vocab_size"), shape.vocab);
 }

@@ -34,6 +34,7 @@ struct Options {
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   std::optional<std::uint32_t> dense_layers, rope_dim, latent_rank, query_rank;
+  std::optional<std::uint32_t> window_head_dim, shared_layers, layer_embd;
   bool tied = false;
   bool has_optional = false;
   bool embeds = false;
@@ -93,6 +94,14 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
   app.add_option("--context", options.context, "Context length in tokens")->group(group);
   app.add_option("--window", options.window, "Sliding window of attention in tokens")->group(group);
+  app.add_option("--window-head-dim", options.window_head_dim,
+                 "Width of one head in layers with a window; default: that of the others")
+      ->group(group);
+  app.add_option("--shared-layers", options.shared_layers,
+                 "Last layers, which read the keys and values of layers before them")
+      ->group(group);
+  app.add_option("--layer-embd", options.layer_embd, "Width of the embeddings of each layer")
+      ->group(group);
   app.add_flag("--tied", options.tied, "Use the embedding table as the output layer")->group(group);
 }
 
@@ -111,6 +120,9 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);
+  shape.window_head_width = options.window_head_dim.value_or(shape.window_head_width);
+  shape.shared_layers = options.shared_layers.value_or(shape.shared_layers);
+  shape.layer_embd = options.layer_embd.value_or(shape.layer_embd);
   shape.tied = shape.tied || options.tied;
   return shape;
 }

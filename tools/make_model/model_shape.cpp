@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 #include <utility>
 
 namespace leasehold::make_model {
@@ -96,6 +97,26 @@ Result<void> check_experts(const ModelRequest& request) {
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 
+/// Checks what only some architectures have.
+Result<void> check_layers(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  const Architecture& row = request.row();
+  const std::tuple<std::string_view, std::uint32_t, bool> options[] = {
+      {"--window-head-dim", shape.window_head_width, row.windows.full_every > 0},
+      {"--shared-layers", shape.shared_layers, row.has_shared_kv},
+      {"--layer-embd", shape.layer_embd, row.has_layer_embeddings}};
+  for (const auto& [option, value, is_supported] : options)
+    if (value > 0 && !is_supported)
+      return fail(Errc::BadRequest, fmt::format("--arch {} has no {}; use 0 or another --arch",
+                                                request.architecture, option));
+  const std::uint32_t most_shared = shape.layers > 2 ? shape.layers - 2 : 0;
+  TRY(within("--shared-layers", shape.shared_layers, 0, most_shared));
+  TRY(within("--layer-embd", shape.layer_embd, 0, kMaxWidth / shape.layers));
+  if (shape.window_head_dim() % 2 == 0 && shape.window_head_dim() <= kMaxHeadDim) return {};
+  return fail(Errc::BadRequest, fmt::format("--window-head-dim {} must be even and at most {}",
+                                            shape.window_head_width, kMaxHeadDim));
+}
+
 Result<void> check_heads(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   if (shape.head_width != 0) {
@@ -150,6 +171,11 @@ Result<Vocabulary> vocabulary_from(std::string_view name) {
   return look_up(kVocabularies, "--vocabulary", name);
 }
 
+bool ModelRequest::has_window(std::uint32_t layer) const {
+  const std::uint32_t full_every = row().windows.full_every;
+  return window() > 0 && full_every > 0 && (layer + 1) % full_every != 0;
+}
+
 std::uint32_t ModelRequest::shared_width() const {
   if (!row().has_shared_expert) return 0;
   return row().feed_forward.empty() ? shape.ffn : shape.expert_width();
@@ -176,6 +202,7 @@ Result<void> check(const ModelRequest& request) {
   TRY(check_heads(request));
   TRY(check_latent(request));
   TRY(check_experts(request));
+  TRY(check_layers(request));
   TRY(within("--parts", request.parts, 1, kMaxParts));
   // Weights are made in pairs, so a row has an even length in any type. A mix uses blocks of 32 for
   // rows that are not made of blocks of 256.
@@ -187,6 +214,8 @@ Result<void> check(const ModelRequest& request) {
       {"--ffn", shape.ffn},
       {"--expert-ffn", shape.expert_width()},
       {"--heads times --head-dim", shape.query_width()},
+      {"--heads times --window-head-dim", shape.heads * shape.window_head_dim()},
+      {"--layer-embd", shape.layer_embd},
       {"--latent-rank", latent.rank},
       {"--query-rank", latent.query_rank},
       {"--head-dim minus --rope-dim", latent.unrotated_dim}};

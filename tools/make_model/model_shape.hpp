@@ -30,18 +30,24 @@ struct ModelShape {
   std::uint32_t vocab = 0;
   std::uint32_t context = 0;
   bool tied = false;
-  std::uint32_t head_width = 0;    ///< 0: embd / heads.
-  std::uint32_t experts = 0;       ///< 0: none.
-  std::uint32_t experts_used = 0;  ///< Experts used per token.
-  std::uint32_t expert_ffn = 0;    ///< 0: ffn.
-  std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
-  std::uint32_t rope_width = 0;    ///< Rotated elements of a head; 0: see ModelRequest::rope_dim.
-  std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
+  std::uint32_t head_width = 0;         ///< 0: embd / heads.
+  std::uint32_t experts = 0;            ///< 0: none.
+  std::uint32_t experts_used = 0;       ///< Experts used per token.
+  std::uint32_t expert_ffn = 0;         ///< 0: ffn.
+  std::uint32_t dense_layers = 0;       ///< The first layers, which have no experts.
+  std::uint32_t rope_width = 0;         ///< Rotated elements; 0: see ModelRequest::rope_dim.
+  std::uint32_t window = 0;             ///< Sliding window of attention in tokens; 0: no window.
+  std::uint32_t window_head_width = 0;  ///< Of layers with a window; 0: that of the others.
+  std::uint32_t shared_layers = 0;      ///< Last layers, which read keys and values of others.
+  std::uint32_t layer_embd = 0;         ///< Width of the embeddings of each layer; 0: none.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
+  std::uint32_t window_head_dim() const {
+    return window_head_width != 0 ? window_head_width : head_dim();
+  }
 };
 
 /// What latent attention has besides.
@@ -56,6 +62,9 @@ struct WeightType {
   TensorType type;
   bool is_mix = false;
 };
+
+/// The window of architectures that need one, in tokens.
+inline constexpr std::uint32_t kDefaultWindow = 64;
 
 /// Everything that determines the bytes of the file.
 struct ModelRequest {
@@ -73,6 +82,14 @@ struct ModelRequest {
 
   /// Precondition: the architecture exists.
   const Architecture& row() const { return *find_architecture(architecture); }
+  /// The window of the layers that have one; 0: none. Some architectures need one.
+  std::uint32_t window() const {
+    return shape.window > 0 || !row().windows.needs_width ? shape.window : kDefaultWindow;
+  }
+  /// Whether the file has divisors of the frequencies.
+  bool has_divisors() const { return rope == Rope::Divisors || row().needs_rope_factors; }
+  /// Whether a layer has a window, by the rule of the architecture.
+  bool has_window(std::uint32_t layer) const;
   /// Width of the shared expert: that of a chosen one, or of the layers in a model without dense
   /// layers; 0: none.
   std::uint32_t shared_width() const;

@@ -83,14 +83,25 @@ ModelConfig dimensions_of(const ModelRequest& request) {
                       .n_used = shape.experts_used,
                       .n_ff = shape.expert_width(),
                       .n_shared_ff = request.shared_width(),
-                      .n_dense_layers = shape.dense_layers};
+                      .n_dense_layers = shape.dense_layers,
+                      .are_beside_ff = request.row().has_experts_beside};
   config.layers = uniform_layers(config);
+  config.n_layer_embd = shape.layer_embd;
+  const std::uint32_t first_shared = shape.layers - shape.shared_layers;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    LayerConfig& one = config.layers[layer];
+    const bool has_window = request.has_window(layer);
+    if (has_window) one.head_dim = shape.window_head_dim();
+    if (layer >= first_shared) one.kv_distance = layer - (first_shared - (has_window ? 2 : 1));
+  }
   return config;
 }
 
 Fill fill_of(std::string_view vector) {
   if (vector.ends_with(".bias")) return Fill::Bias;
-  return vector.ends_with("norm.weight") ? Fill::Gain : Fill::Gate;
+  const bool is_gain =
+      vector.contains("norm") || vector.ends_with("scale") || vector.ends_with("scale.weight");
+  return is_gain ? Fill::Gain : Fill::Gate;
 }
 
 bool is_vector(const TensorSpec& spec) {
@@ -113,8 +124,10 @@ class LayerPlanner {
       if (&spec == row.attention.data() || !is_vector(spec)) add(spec, row.attention);
     for (const TensorSpec& spec : row.attention.subspan(1))
       if (is_vector(spec)) add(spec, row.attention);
-    const auto ffn = config_.experts.in_layer(layer) ? row.experts : row.feed_forward;
-    for (const TensorSpec& spec : ffn) add(spec, ffn);
+    if (!config_.experts.replace_ff(layer))
+      for (const TensorSpec& spec : row.feed_forward) add(spec, row.feed_forward);
+    if (config_.experts.in_layer(layer))
+      for (const TensorSpec& spec : row.experts) add(spec, row.experts);
   }
 
  private:
@@ -161,9 +174,15 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   Planner planner(request.type, request.is_mix);
   planner.fine_matrix("token_embd.weight", shape.vocab, shape.embd, shape.tied);
+  if (shape.layer_embd > 0) {
+    const std::uint64_t of_all_layers = std::uint64_t{shape.layers} * shape.layer_embd;
+    planner.fine_matrix("per_layer_token_embd.weight", shape.vocab, of_all_layers, false);
+    planner.fine_matrix("per_layer_model_proj.weight", of_all_layers, shape.embd, false);
+    planner.gain("per_layer_proj_norm.weight", shape.layer_embd);
+  }
   LayerPlanner layers(planner, request);
   for (std::uint32_t i = 0; i < shape.layers; ++i) layers.plan(i);
-  if (request.rope == Rope::Divisors)
+  if (request.has_divisors())
     planner.vector("rope_freqs.weight", request.rope_dim() / 2, Fill::Divisor);
   planner.gain("output_norm.weight", shape.embd);
   if (!shape.tied) planner.fine_matrix("output.weight", shape.vocab, shape.embd, true);

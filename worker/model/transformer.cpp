@@ -4,7 +4,9 @@
 #include <iterator>
 
 #include "common/expects.hpp"
+#include "worker/model/feed_forward.hpp"
 #include "worker/model/latent_attention.hpp"
+#include "worker/model/layer_embedding.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
@@ -24,16 +26,11 @@ class Transformer::Pass {
   LaunchStatus run() {
     embed();
     const auto n_rows = static_cast<std::uint32_t>(input_.rows.size());
-    const std::size_t n_layers = weights_.layers().size();
-    for (std::uint32_t i = 0; i < n_layers && live_ != 0; ++i) {
-      context_.layer = static_cast<std::uint16_t>(i);
-      const LayerWeights& layer = weights_.layers()[i];
-      append_block(layer);
-      if (i + 1 == n_layers && model_.backend_->accepts_row_ranges())
-        finish_rows_read(layer);
-      else
-        finish_layer(layer, {0, n_rows});
-    }
+    const auto n_layers = static_cast<std::uint32_t>(weights_.layers().size());
+    const bool takes_ranges = model_.backend_->accepts_row_ranges();
+    const std::uint32_t of_all_rows = takes_ranges ? last_stored_layer() : n_layers;
+    for (std::uint32_t i = 0; i < of_all_rows && live_ != 0; ++i) run_layer(i);
+    if (takes_ranges) finish_rows_read(of_all_rows);
     use_rows({0, n_rows});
     output_block();
     hidden_block();
@@ -47,18 +44,48 @@ class Transformer::Pass {
     if (live_ != 0) live_ &= one(*model_.backend_).live;
   }
 
-  /// In the last layer, once keys and values are appended, only rows with logits and rows whose
-  /// hidden states are read are needed.
-  void finish_rows_read(const LayerWeights& layer) {
-    for (std::span<const std::uint32_t> left = read_rows_; !left.empty() && live_ != 0;)
-      finish_layer(layer, take_range(left, model_.most_between_));
+  auto layer_embedding() {
+    return LayerEmbedding(model_.config_, s(), context_, [this](auto&& one) { launch(one); });
   }
 
-  /// Changes rows [begin, end) of x from the output of the previous layer to that of this one.
-  void finish_layer(const LayerWeights& layer, RowRange range) {
-    use_rows(range);
+  /// The last layer that stores keys and values. Those behind it only read them.
+  std::uint32_t last_stored_layer() const {
+    std::uint32_t last = model_.config_.n_layers - 1;
+    while (last > 0 && !model_.config_.layers[last].stores_kv()) --last;
+    return last;
+  }
+
+  /// Once the last keys and values are appended, only rows with logits and rows whose hidden states
+  /// are read are needed. Finishes that layer for them, and runs the layers behind it.
+  void finish_rows_read(std::uint32_t last_stored) {
+    append_block(use_layer(last_stored));
+    for (std::span<const std::uint32_t> left = read_rows_; !left.empty() && live_ != 0;) {
+      use_rows(take_range(left, model_.most_between_));
+      finish_layer(use_layer(last_stored));
+      for (std::uint32_t i = last_stored + 1; i < weights_.layers().size(); ++i) run_layer(i);
+    }
+  }
+
+  const LayerWeights& use_layer(std::uint32_t index) {
+    context_.layer = static_cast<std::uint16_t>(index);
+    return weights_.layers()[index];
+  }
+
+  /// Changes the rows of x from the output of the previous layer to that of this one.
+  void run_layer(std::uint32_t index) {
+    const LayerWeights& layer = use_layer(index);
+    append_block(layer);
+    finish_layer(layer);
+  }
+
+  void finish_layer(const LayerWeights& layer) {
+    // In a parallel layer the feed-forward reads the residual that attention has read.
+    if (model_.config_.is_parallel) ffn_block(layer);
     attention_block(layer);
-    ffn_block(layer);
+    if (!model_.config_.is_parallel) ffn_block(layer);
+    if (!layer.embedding_gate.data) return;
+    layer_embedding().project(layer, x(), first_row_);
+    add_normed(LaunchSite::LayerEmbedding, layer.embedding_norm, layer.output_scale);
   }
 
   void use_rows(RowRange range) {
@@ -73,6 +100,8 @@ class Transformer::Pass {
                                     .out = s().x,
                                     .scale = model_.config_.scales.embedding});
     });
+    const LayerEmbeddingWeights& of_layers = weights_.layer_embeddings();
+    if (of_layers.table.data) layer_embedding().compute(of_layers, input_.tokens.data());
   }
 
   /// The norm of the residual that precedes matmuls.
@@ -82,7 +111,8 @@ class Transformer::Pass {
             .weight = weight,
             .out = s().normed,
             .width = model_.config_.n_embd,
-            .epsilon = model_.config_.rms_epsilon};
+            .epsilon = model_.config_.rms_epsilon,
+            .is_centered = model_.config_.centers_norms};
   }
 
   void project(const ProjectionArgs& args) {
@@ -98,7 +128,7 @@ class Transformer::Pass {
                            [this](auto&& one) { launch(one); });
   }
 
-  /// Computes queries, keys and values of all rows, and appends keys and values.
+  /// Computes queries of the rows, and keys and values if the layer stores them, which it appends.
   void append_block(const LayerWeights& layer) {
     if (model_.config_.latent.rank > 0)
       latent(layer).queries_and_keys(norm_of(LaunchSite::AttentionNorm, layer.attention_norm));
@@ -119,12 +149,13 @@ class Transformer::Pass {
                         .bias = bias};
     };
     const MatmulArgs matmuls[] = {
-        product(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
+        product(LaunchSite::QueryProjection, layer.query, q(), layer.query_bias),
         product(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
         product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
-    project({.norm = has_norm ? &norm : nullptr, .matmuls = matmuls});
+    project({.norm = has_norm ? &norm : nullptr,
+             .matmuls = std::span(matmuls).first(shape().stores_kv() ? 3 : 1)});
     if (layer.norms_all_heads) {
-      norm_all_heads(LaunchSite::QueryNorm, s().q, layer.query_norm, model_.config_.n_heads);
+      norm_all_heads(LaunchSite::QueryNorm, q(), layer.query_norm, model_.config_.n_heads);
       norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, shape().n_kv_heads);
     }
   }
@@ -155,12 +186,13 @@ class Transformer::Pass {
     if (has_norm) add_normed(LaunchSite::AttentionNorm, layer.attention_output_norm);
   }
 
-  /// Adds the norm of s().normed to the residual.
-  void add_normed(LaunchSite site, Leased<const float> weight) {
+  /// Adds the norm of s().normed to the residual, which `out_scale` then multiplies.
+  void add_normed(LaunchSite site, Leased<const float> weight, Leased<const float> out_scale = {}) {
     RmsNormArgs norm = norm_of(site, weight);
     norm.x = s().normed;
     norm.out = x();
     norm.accumulate = true;
+    norm.out_scale = out_scale;
     launch([&](Backend& b) { return b.rms_norm(context_, norm); });
   }
 
@@ -169,23 +201,25 @@ class Transformer::Pass {
         model_.window_angles_ && model_.config_.windows.limits(context_.layer);
     const RopeConfig& rope = has_window_angles ? *model_.config_.window_rope : model_.config_.rope;
     const AngleTable& angles = has_window_angles ? *model_.window_angles_ : model_.angles_;
-    const bool rotates = rope.rotates(context_.layer);
+    const bool rotates = is_rotated(model_.config_, context_.layer);
+    const bool stores_kv = shape().stores_kv();
     const auto head_norm = [&](Leased<const float> weight) {
       return layer.norms_all_heads ? Leased<const float>{} : weight;
     };
     launch([&](Backend& b) {
-      return b.prepare_heads(context_, {.layout = model_.kv_layout_.layer(context_.layer),
-                                        .q = s().q,
-                                        .k = s().k,
-                                        .v = s().v,
+      return b.prepare_heads(context_, {.layout = kv_layer(),
+                                        .q = q(),
+                                        .k = stores_kv ? s().k : nullptr,
+                                        .v = stores_kv ? s().v : nullptr,
                                         .n_heads = model_.config_.n_heads,
                                         .query_norm = head_norm(layer.query_norm),
                                         .key_norm = head_norm(layer.key_norm),
+                                        .norms_values = model_.config_.norms_values,
                                         .epsilon = model_.config_.head_epsilon,
                                         .rope_dim = rotates ? rope.dim : 0,
                                         .style = rope.style,
-                                        .cos_sin = angles.cos_sin.data(),
-                                        .query_scales = model_.query_scales_.data(),
+                                        .cos_sin = angles.cos_sin.data() + first_row_ * rope.dim,
+                                        .query_scales = query_scales(),
                                         .uses_window_angles = has_window_angles,
                                         .block_tables = input_.block_tables});
     });
@@ -194,9 +228,8 @@ class Transformer::Pass {
   void attend(const LayerWeights& layer) {
     launch([&](Backend& b) {
       const ModelConfig& config = model_.config_;
-      const std::size_t q_width = std::size_t{config.n_heads} * shape().head_dim;
-      return b.attention(context_, {.layout = model_.kv_layout_.layer(context_.layer),
-                                    .q = s().q + first_row_ * q_width,
+      return b.attention(context_, {.layout = kv_layer(),
+                                    .q = q(),
                                     .out = s().attention,
                                     .n_heads = config.n_heads,
                                     .scale = config.scales.attention,
@@ -208,121 +241,9 @@ class Transformer::Pass {
   }
 
   void ffn_block(const LayerWeights& layer) {
-    const bool has_norm = bool{layer.ffn_norm};
-    const RmsNormArgs norm = norm_of(LaunchSite::FfnNorm, layer.ffn_norm);
-    if (!model_.config_.experts.in_layer(context_.layer)) {
-      const bool has_output_norm = bool{layer.ffn_output_norm};
-      feed_forward(layer, {.norm = has_norm ? &norm : nullptr,
-                           .x = has_norm ? s().normed : x(),
-                           .out = has_output_norm ? s().normed : x(),
-                           .accumulate = !has_output_norm});
-      if (has_output_norm) add_normed(LaunchSite::FfnNorm, layer.ffn_output_norm);
-      return;
-    }
-    launch([&](Backend& b) { return b.rms_norm(context_, norm); });
-    routed_experts(layer);
-    if (model_.config_.experts.n_shared_ff > 0) shared_expert(layer);
-  }
-
-  /// The rows that a feed-forward reads and writes. `norm` computes x; it is null if x is complete.
-  struct FeedForwardRows {
-    const RmsNormArgs* norm;
-    const float* x;
-    float* out;
-    bool accumulate;
-  };
-  void feed_forward(const LayerWeights& layer, const FeedForwardRows& rows) {
-    launch([&](Backend& b) {
-      return b.feed_forward(
-          context_,
-          {.norm = rows.norm,
-           .gate = {LaunchSite::FfnGate, layer.ffn_gate, rows.x, s().gate},
-           .up = {LaunchSite::FfnUp, layer.ffn_up, rows.x, s().up},
-           .down = {LaunchSite::FfnDown, layer.ffn_down, s().gate, rows.out, rows.accumulate},
-           .activation = model_.config_.activation});
-    });
-  }
-
-  void routed_experts(const LayerWeights& layer) {
-    const ExpertConfig& experts = model_.config_.experts;
-    matmul({.site = LaunchSite::ExpertRouter,
-            .weight = layer.expert_router,
-            .x = s().normed,
-            .out = s().scores,
-            .bias = layer.expert_router_bias});
-    launch([&](Backend& b) {
-      return b.expert_routing(context_,
-                              {.scores = s().scores,
-                               .n_experts = experts.n_experts,
-                               .n_used = experts.n_used,
-                               .normalize_expert_weights = experts.normalize_expert_weights,
-                               .chosen = s().chosen,
-                               .weights = s().expert_weights,
-                               .gating = experts.gating,
-                               .selection_bias = layer.expert_selection_bias,
-                               .scale = experts.scale,
-                               .n_groups = experts.n_groups,
-                               .n_groups_used = experts.n_groups_used});
-    });
-    ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
-                          .weight = layer.expert_gate,
-                          .n_experts = experts.n_experts,
-                          .chosen = s().chosen,
-                          .n_items = n_items(),
-                          .x = s().normed,
-                          .items_per_x = experts.n_used,
-                          .out = s().expert_gate,
-                          .bias = layer.expert_gate_bias};
-    expert_matmul(args);
-    args.site = LaunchSite::ExpertUp;
-    args.weight = layer.expert_up;
-    args.out = s().expert_up;
-    args.bias = layer.expert_up_bias;
-    expert_matmul(args);
-    launch([&](Backend& b) {
-      return b.swiglu(context_, {s().expert_gate, s().expert_up, experts.n_used * experts.n_ff,
-                                 model_.config_.activation});
-    });
-    expert_matmul({.site = LaunchSite::ExpertDown,
-                   .weight = layer.expert_down,
-                   .n_experts = experts.n_experts,
-                   .chosen = s().chosen,
-                   .n_items = n_items(),
-                   .x = s().expert_gate,
-                   .items_per_x = 1,
-                   .out = s().expert_out,
-                   .bias = layer.expert_down_bias});
-    add_to_residual(s().expert_weights, experts.n_used, false);
-  }
-
-  void shared_expert(const LayerWeights& layer) {
-    if (!layer.shared_gate.data)
-      return feed_forward(layer,
-                          {.norm = nullptr, .x = s().normed, .out = x(), .accumulate = true});
-    matmul({LaunchSite::ExpertRouter, layer.shared_gate, s().normed, s().shared_gate});
-    feed_forward(layer,
-                 {.norm = nullptr, .x = s().normed, .out = s().expert_out, .accumulate = false});
-    add_to_residual(s().shared_gate, 1, true);
-  }
-
-  std::uint32_t n_items() const {
-    return static_cast<std::uint32_t>(context_.rows.size()) * model_.config_.experts.n_used;
-  }
-
-  /// Multiplies each row by the matrices of its chosen experts.
-  void expert_matmul(const ExpertMatmulArgs& args) {
-    launch([&](Backend& b) { return b.expert_matmul(context_, args); });
-  }
-
-  void add_to_residual(const float* weights, std::uint32_t n_terms, bool applies_sigmoid) {
-    launch([&](Backend& b) {
-      return b.weighted_sum(context_, {.x = s().expert_out,
-                                       .weights = weights,
-                                       .out = x(),
-                                       .n_terms = n_terms,
-                                       .width = model_.config_.n_embd,
-                                       .applies_sigmoid = applies_sigmoid});
-    });
+    FeedForward(model_.config_, layer, s(), context_, x(), [this](auto&& one) {
+      launch(one);
+    }).run();
   }
 
   void output_block() {
@@ -347,6 +268,20 @@ class Transformer::Pass {
 
   StepBuffers& s() { return model_.scratch_; }
   const LayerConfig& shape() const { return model_.config_.layers[context_.layer]; }
+  /// The keys and values that the layer reads.
+  const KvLayer& kv_layer() const {
+    return model_.kv_layout_.layer(kv_layer_of(model_.config_, context_.layer));
+  }
+  /// The queries of the first row.
+  float* q() {
+    const std::size_t width = std::size_t{model_.config_.n_heads} * shape().head_dim;
+    return s().q + first_row_ * width;
+  }
+  /// The temperature of the first row; null if the model has none.
+  const float* query_scales() const {
+    const float* all = model_.query_scales_.data();
+    return all != nullptr ? all + first_row_ : nullptr;
+  }
   /// The first row of the residual that the operators of context_ change.
   float* x() { return s().x + first_row_ * model_.config_.n_embd; }
 

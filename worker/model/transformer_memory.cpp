@@ -19,11 +19,11 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .max_context = config.n_context,
           .n_heads = config.n_heads,
           .head_dim = config.head_dim,
-          .max_width = std::max({config.n_embd, ff_width, attention}),
+          .max_width = std::max({config.n_embd, ff_width, attention, config.n_layer_embd}),
           .n_experts = std::max(config.experts.n_experts, head_matrices),
           .n_experts_used = std::max(config.experts.n_used, head_matrices),
           .max_logit_rows = limits.max_logit_rows,
-          .rope_dim = config.rope.dim,
+          .rope_dim = std::max(config.rope.dim, config.window_rope ? config.window_rope->dim : 0),
           .n_vocab = config.n_vocab,
           .scratch_bytes = step_buffer_bytes(config, limits)};
 }

@@ -59,7 +59,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
   const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
   const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
   const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
-  const bool is_dense = !config.experts.in_layer(layer);
+  const bool is_dense = !config.experts.replace_ff(layer);
   LayerWeights found{.attention_norm = vector("attn_norm.weight"),
                      .query_bias = vector("attn_q.bias"),
                      .key_bias = vector("attn_k.bias"),
@@ -88,7 +88,17 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .expert_gate_bias = vector("ffn_gate_exps.bias"),
                      .expert_up_bias = vector("ffn_up_exps.bias"),
                      .expert_down_bias = vector("ffn_down_exps.bias"),
-                     .shared_gate = matrix("ffn_gate_inp_shexp.weight")};
+                     .shared_gate = matrix("ffn_gate_inp_shexp.weight"),
+                     .dense_output_norm = vector("post_ffw_norm_1.weight"),
+                     .expert_input_norm = vector("pre_ffw_norm_2.weight"),
+                     .expert_output_norm = vector("post_ffw_norm_2.weight"),
+                     .router_norm = vector("ffn_gate_inp.scale"),
+                     .expert_scales = vector("ffn_down_exps.scale"),
+                     .embedding_gate = matrix("inp_gate.weight"),
+                     .embedding_projection = matrix("proj.weight"),
+                     .embedding_norm = vector("post_norm.weight"),
+                     .output_scale = vector("layer_output_scale.weight")};
+  if (config.is_parallel) found.ffn_norm = found.attention_norm;
   found.norms_all_heads = matrix("attn_q_norm.weight").n_in > config.layers[layer].head_dim;
   found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
   if (config.latent.rank > 0) {
@@ -98,8 +108,11 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
     return found;
   }
   found.query = TRY(binder.matrix(part("attn_q.weight")));
-  found.key = TRY(binder.matrix(part("attn_k.weight")));
-  found.value = TRY(binder.matrix(part("attn_v.weight")));
+  if (config.layers[layer].stores_kv()) {
+    found.key = TRY(binder.matrix(part("attn_k.weight")));
+    found.value = matrix("attn_v.weight");
+    if (!found.value.data) found.value = found.key;
+  }
   return found;
 }
 
@@ -230,6 +243,9 @@ std::optional<std::size_t> Weights::first_revoked_part() const {
 Result<void> Weights::bind_matrices() {
   const Binder binder(*plan_, bases_);
   token_embedding_ = TRY(binder.matrix("token_embd.weight"));
+  layer_embeddings_ = {.table = binder.find_matrix("per_layer_token_embd.weight"),
+                       .projection = binder.find_matrix("per_layer_model_proj.weight"),
+                       .norm = binder.find_vector("per_layer_proj_norm.weight")};
   layers_.clear();
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
     layers_.push_back(TRY(bind_layer(binder, config_, layer)));

@@ -25,7 +25,7 @@ struct LayerWeights {
   Leased<const float> attention_norm;         ///< [n_embd], of the input
   WeightMatrix query;                         ///< [n_heads · head_dim, n_embd]
   WeightMatrix key;                           ///< [n_kv_heads · head_dim, n_embd]
-  WeightMatrix value;                         ///< [n_kv_heads · head_dim, n_embd]
+  WeightMatrix value;                         ///< [n_kv_heads · head_dim, n_embd], or the key
   Leased<const float> query_bias;             ///< [n_heads · head_dim]
   Leased<const float> key_bias;               ///< [n_kv_heads · head_dim]
   Leased<const float> value_bias;             ///< [n_kv_heads · head_dim]
@@ -65,6 +65,27 @@ struct LayerWeights {
   Leased<const float> expert_up_bias;         ///< [n_experts, experts.n_ff]
   Leased<const float> expert_down_bias;       ///< [n_experts, n_embd]
   WeightMatrix shared_gate;                   ///< [1, n_embd]
+
+  // Of experts beside a feed-forward.
+  Leased<const float> dense_output_norm;   ///< [n_embd], of the result of the feed-forward
+  Leased<const float> expert_input_norm;   ///< [n_embd]
+  Leased<const float> expert_output_norm;  ///< [n_embd]
+  Leased<const float> router_norm;         ///< [n_embd], of the input of the router
+  Leased<const float> expert_scales;       ///< [n_experts]
+
+  // Of the layer's embedding of tokens.
+  WeightMatrix embedding_gate;         ///< [n_layer_embd, n_embd]
+  WeightMatrix embedding_projection;   ///< [n_embd, n_layer_embd]
+  Leased<const float> embedding_norm;  ///< [n_embd], of what is added to the residual
+
+  Leased<const float> output_scale;  ///< [1], multiplies the residual after the layer
+};
+
+/// The embeddings of tokens that each layer has; empty in models without.
+struct LayerEmbeddingWeights {
+  WeightMatrix table;        ///< [n_vocab, n_layers · n_layer_embd]
+  WeightMatrix projection;   ///< [n_layers · n_layer_embd, n_embd]
+  Leased<const float> norm;  ///< [n_layer_embd], of the projection
 };
 
 LeaseId id_of(const LeaseDependency& lease);
@@ -100,6 +121,7 @@ class Weights {
   bool unmap(LeaseId lease);
 
   const WeightMatrix& token_embedding() const { return token_embedding_; }
+  const LayerEmbeddingWeights& layer_embeddings() const { return layer_embeddings_; }
   const std::vector<LayerWeights>& layers() const { return layers_; }
   Leased<const float> output_norm() const { return output_norm_; }
   const WeightMatrix& output() const { return output_; }
@@ -121,6 +143,7 @@ class Weights {
   std::vector<Leased<const std::byte>> bases_;  // [parts]
   std::vector<LeaseDependency> leases_;         // [parts]
   WeightMatrix token_embedding_;
+  LayerEmbeddingWeights layer_embeddings_;
   std::vector<LayerWeights> layers_;
   Leased<const float> output_norm_;
   WeightMatrix output_;

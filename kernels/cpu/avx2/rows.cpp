@@ -211,20 +211,58 @@ void dot_tile(const DotTile& tile, DotProducts& out) {
   });
 }
 
+namespace {
+
+/// The last elements, fewer than 32, are added to their lanes singly.
+[[gnu::target("avx2,fma,f16c")]] float mean_of(const float* x, std::uint32_t n) {
+  __m256 sums[4] = {};
+  const std::uint32_t whole = n / kSumLanes * kSumLanes;
+  for (std::uint32_t at = 0; at < whole; at += kSumLanes)
+    for (std::uint32_t g = 0; g < 4; ++g)
+      sums[g] = _mm256_add_ps(sums[g], load8(x + at + g * kWidth));
+  float lanes[kSumLanes];
+  for (std::uint32_t g = 0; g < 4; ++g) _mm256_storeu_ps(lanes + g * kWidth, sums[g]);
+  for (std::uint32_t i = whole; i < n; ++i) lanes[i - whole] += x[i];
+  return fold_lanes(lanes) / static_cast<float>(n);
+}
+
+[[gnu::target("avx2,fma,f16c")]] float squares_around(const float* x, std::uint32_t n, float mean) {
+  const __m256 means = _mm256_set1_ps(mean);
+  __m256 sums[4] = {};
+  const std::uint32_t whole = n / kSumLanes * kSumLanes;
+  for (std::uint32_t at = 0; at < whole; at += kSumLanes)
+    for (std::uint32_t g = 0; g < 4; ++g) {
+      const __m256 centered = _mm256_sub_ps(load8(x + at + g * kWidth), means);
+      sums[g] = _mm256_fmadd_ps(centered, centered, sums[g]);
+    }
+  float lanes[kSumLanes];
+  for (std::uint32_t g = 0; g < 4; ++g) _mm256_storeu_ps(lanes + g * kWidth, sums[g]);
+  for (std::uint32_t i = whole; i < n; ++i)
+    lanes[i - whole] = std::fma(x[i] - mean, x[i] - mean, lanes[i - whole]);
+  return fold_lanes(lanes);
+}
+
+}  // namespace
+
 void rms_norm_row(const NormRow& row) {
-  const float mean = dot(row.x, row.x, row.width) / static_cast<float>(row.width);
-  const float factor = row.scale / std::sqrt(mean + row.epsilon);
+  const float mean = row.is_centered ? mean_of(row.x, row.width) : 0.0F;
+  const float squares =
+      row.is_centered ? squares_around(row.x, row.width, mean) : dot(row.x, row.x, row.width);
+  const float factor = row.scale / std::sqrt(squares / static_cast<float>(row.width) + row.epsilon);
+  const __m256 means = _mm256_set1_ps(mean);
   const __m256 factors = _mm256_set1_ps(factor);
+  const __m256 out_scales = _mm256_set1_ps(row.out_scale);
   std::uint32_t i = 0;
   for (; i + kWidth <= row.width; i += kWidth) {
-    const __m256 value =
-        _mm256_mul_ps(_mm256_mul_ps(load8(row.x + i), factors), load8(row.weight + i));
-    _mm256_storeu_ps(row.out + i,
-                     row.accumulate ? _mm256_add_ps(load8(row.out + i), value) : value);
+    __m256 value = _mm256_mul_ps(_mm256_sub_ps(load8(row.x + i), means), factors);
+    if (row.weight != nullptr) value = _mm256_mul_ps(value, load8(row.weight + i));
+    if (row.accumulate) value = _mm256_add_ps(load8(row.out + i), value);
+    _mm256_storeu_ps(row.out + i, _mm256_mul_ps(value, out_scales));
   }
   for (; i < row.width; ++i) {
-    const float value = (row.x[i] * factor) * row.weight[i];
-    row.out[i] = row.accumulate ? row.out[i] + value : value;
+    const float scaled = (row.x[i] - mean) * factor;
+    const float value = row.weight != nullptr ? scaled * row.weight[i] : scaled;
+    row.out[i] = (row.accumulate ? row.out[i] + value : value) * row.out_scale;
   }
 }
 

@@ -10,7 +10,7 @@ namespace leasehold::device {
 struct SwiGluParams {
   KernelGate gate;
   float* gates;     ///< [n_rows, width]
-  const float* up;  ///< [n_rows, width]
+  const float* up;  ///< [n_rows, width], up_stride elements from row to row
   /// The same result as `gates` in the formats of the next matmul. Not written if `tiles.halves` or
   /// `rounded.q` is null.
   TileRows tiles;
@@ -21,6 +21,7 @@ struct SwiGluParams {
   std::uint32_t* part_largest;  ///< [n_rows, blocks per row]
   std::uint32_t* counters;      ///< [n_rows]
   std::uint32_t width;
+  std::uint64_t up_stride;
   Activation activation;
 };
 
@@ -34,10 +35,11 @@ struct SoftcapParams {
 
 struct ExpertRoutingParams {
   KernelGate gate;
-  const float* scores;    ///< [n_rows, n_experts]
-  const float* bias;      ///< [n_experts], or null
-  std::uint32_t* chosen;  ///< [n_rows, n_used]
-  float* weights;         ///< [n_rows, n_used]
+  const float* scores;         ///< [n_rows, n_experts]
+  const float* bias;           ///< [n_experts], or null
+  const float* expert_scales;  ///< [n_experts], or null
+  std::uint32_t* chosen;       ///< [n_rows, n_used]
+  float* weights;              ///< [n_rows, n_used]
   std::uint32_t n_experts;
   std::uint32_t n_used;
   std::uint32_t normalize_expert_weights;
@@ -55,6 +57,7 @@ struct WeightedSumParams {
   std::uint32_t n_terms;
   std::uint32_t width;
   std::uint32_t applies_sigmoid;
+  std::uint32_t accumulate;  ///< 0: overwrites `out`.
 };
 
 }  // namespace leasehold::device

@@ -11,16 +11,19 @@ inline constexpr std::uint32_t kMaxNormThreads = 1024;
 
 struct RmsNormParams {
   KernelGate gate;
-  const float* x;       ///< [n_rows, width]
-  const float* weight;  ///< [width]
-  float* out;           ///< [n_rows, width]; may be x
+  const float* x;          ///< [n_rows, vectors_per_row, width]
+  const float* weight;     ///< [width]
+  const float* out_scale;  ///< [1], or null
+  float* out;              ///< [n_rows, vectors_per_row, width]; may be x
   /// Second outputs for the next matmul; none if `halves` or `q` is null.
   TileRows tiles;
   Int8Rows rounded;
   std::uint32_t width;
+  std::uint32_t vectors_per_row;  ///< Above 1: there are no second outputs.
   float epsilon;
   float scale;
-  std::uint32_t accumulate;   ///< Not 0: adds to `out`, and writes no second outputs.
+  std::uint32_t is_centered;  ///< Not 0: subtracts the mean of x first.
+  std::uint32_t accumulate;   ///< Not 0: adds to `out`; there are no second outputs.
   std::uint32_t fits_shared;  ///< Not 0: the launch has shared memory for a row of whole quads,
                               ///< at most four per thread.
 };

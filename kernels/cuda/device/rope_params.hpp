@@ -14,19 +14,20 @@ struct RopeKvAppendParams {
   KernelGate gate;
   KvAddressing kv;
   float* q = nullptr;                   ///< [n_rows, n_heads, head_dim]
-  const float* k;                       ///< [n_rows, n_kv_heads, head_dim]
+  const float* k;                       ///< [n_rows, n_kv_heads, head_dim], or null
   const float* v;                       ///< [n_rows, n_kv_heads, head_dim]; null: latent keys
   const float* q_norm = nullptr;        ///< [head_dim]; null: none
   const float* k_norm = nullptr;        ///< [value_dim]; null: none
   const float* cos_sin = nullptr;       ///< [n_rows, rope_dim/2, 2]
   const float* query_scales = nullptr;  ///< [n_rows]; null: queries keep their length.
   std::uint32_t n_heads = 0;            ///< 0: queries are skipped.
-  std::uint32_t n_kv_heads;
+  std::uint32_t n_kv_heads;             ///< 0: only queries are prepared.
   std::uint32_t head_dim;
-  std::uint32_t value_dim;       ///< Elements of a key that its norm covers.
-  std::uint32_t rope_begin = 0;  ///< The first rotated element of a head.
-  std::uint32_t rope_dim = 0;    ///< 0: no rotation.
-  float epsilon = 0.0F;          ///< The epsilon of the norms.
+  std::uint32_t value_dim;         ///< Elements of a key that its norm covers.
+  std::uint32_t norms_values = 0;  ///< Not 0: values have a norm without a weight.
+  std::uint32_t rope_begin = 0;    ///< The first rotated element of a head.
+  std::uint32_t rope_dim = 0;      ///< 0: no rotation.
+  float epsilon = 0.0F;            ///< The epsilon of the norms.
   RopeStyle style = RopeStyle::Interleaved;
 };
 

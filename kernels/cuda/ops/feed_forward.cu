@@ -39,7 +39,7 @@ LEASEHOLD_KERNEL(lh_swiglu, SwiGluParams, 512) {
   const bool exists = row < row_count(p.gate);
   if (block_engine_is_stopped(p.gate) || !exists) return;
   float* gates = p.gates + std::size_t{row} * p.width;
-  const float* up = p.up + std::size_t{row} * p.width;
+  const float* up = p.up + row * p.up_stride;
   std::uint32_t largest = 0;
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < p.width;
        i += gridDim.x * blockDim.x) {
@@ -154,8 +154,11 @@ LEASEHOLD_KERNEL(lh_expert_routing, ExpertRoutingParams, 32) {
   }
   const float sum = fold_warp(own_sum);
   __syncwarp();
-  for (std::uint32_t k = lane; k < p.n_used; k += kWarp)
-    weights[k] = expert_weight(routed, weights[k], sum, p.normalize_expert_weights != 0, p.scale);
+  for (std::uint32_t k = lane; k < p.n_used; k += kWarp) {
+    const float weight =
+        expert_weight(routed, weights[k], sum, p.normalize_expert_weights != 0, p.scale);
+    weights[k] = p.expert_scales != nullptr ? weight * p.expert_scales[chosen[k]] : weight;
+  }
 }
 
 /// Grid: columns / 256, rows.
@@ -164,7 +167,7 @@ LEASEHOLD_KERNEL(lh_weighted_sum, WeightedSumParams, 256) {
   const std::uint32_t row = blockIdx.y;
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
   if (row >= row_count(p.gate) || i >= p.width) return;
-  float sum = p.out[std::size_t{row} * p.width + i];
+  float sum = p.accumulate != 0 ? p.out[std::size_t{row} * p.width + i] : 0.0F;
   for (std::uint32_t k = 0; k < p.n_terms; ++k) {
     const std::size_t term = std::size_t{row} * p.n_terms + k;
     const float weight = p.applies_sigmoid != 0 ? sigmoid(p.weights[term]) : p.weights[term];

@@ -1,5 +1,5 @@
-/// out (+)= x · scale / sqrt(mean(x²) + epsilon) · weight, with the reference's bits: one warp sums
-/// the squares in the lanes of ordered_dot.
+/// out (+)= x · scale / sqrt(mean(x²) + epsilon) · weight, then times out_scale, with the
+/// reference's bits: one warp sums the squares in the lanes of ordered_dot.
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/tiles.cuh"
@@ -11,8 +11,40 @@ __device__ __forceinline__ float norm_factor(const RmsNormParams& p, float sum_o
   return p.scale / sqrtf(sum_of_squares / static_cast<float>(p.width) + p.epsilon);
 }
 
+__device__ __forceinline__ float out_scale(const RmsNormParams& p) {
+  return p.out_scale != nullptr ? *p.out_scale : 1.0F;
+}
+
 __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b) {
   return a > b ? a : b;
+}
+
+/// The mean of a row's vector, 0 if it is not subtracted, and the factor of the rest.
+struct NormTerms {
+  float mean;
+  float factor;
+};
+
+/// Computed by the first warp, for every thread.
+__device__ __forceinline__ NormTerms norm_terms(const RmsNormParams& p, const float* values) {
+  __shared__ NormTerms terms;
+  if (warp_of_block() == 0) {
+    float mean = 0.0F;
+    if (p.is_centered != 0) {
+      for (std::uint32_t i = threadIdx.x; i < p.width; i += kWarp) mean += values[i];
+      mean = fold_warp(mean) / static_cast<float>(p.width);
+    }
+    float squares = 0.0F;
+#pragma unroll 8
+    for (std::uint32_t i = threadIdx.x; i < p.width; i += kWarp) {
+      const float x = values[i] - mean;
+      squares = fmaf(x, x, squares);
+    }
+    squares = fold_warp(squares);
+    if (threadIdx.x == 0) terms = {mean, norm_factor(p, squares)};
+  }
+  __syncthreads();
+  return terms;
 }
 
 /// The row in quads. Each thread holds up to kOwnQuads, so that the loads of x and of the weight
@@ -39,21 +71,24 @@ struct NormQuads {
   }
 
   /// Stores the results to `out` and to shared memory. Returns the largest magnitude as bits.
-  __device__ __forceinline__ std::uint32_t store(const RmsNormParams& p, float factor, float* out,
-                                                 float* shared) const {
+  __device__ __forceinline__ std::uint32_t store(const RmsNormParams& p, const NormTerms& terms,
+                                                 float* out, float* shared) const {
     std::uint32_t largest = 0;
+    const float scale = out_scale(p);
 #pragma unroll
     for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
       const std::uint32_t i = threadIdx.x + q * blockDim.x;
       if (i >= p.width / 4) break;
-      const float4 value = {(x[q].x * factor) * weight[q].x, (x[q].y * factor) * weight[q].y,
-                            (x[q].z * factor) * weight[q].z, (x[q].w * factor) * weight[q].w};
+      float4 value = {((x[q].x - terms.mean) * terms.factor) * weight[q].x,
+                      ((x[q].y - terms.mean) * terms.factor) * weight[q].y,
+                      ((x[q].z - terms.mean) * terms.factor) * weight[q].z,
+                      ((x[q].w - terms.mean) * terms.factor) * weight[q].w};
       auto* const to = reinterpret_cast<float4*>(out) + i;
       if (p.accumulate != 0) {
         const float4 old = *to;
-        *to = {old.x + value.x, old.y + value.y, old.z + value.z, old.w + value.w};
-        continue;
+        value = {old.x + value.x, old.y + value.y, old.z + value.z, old.w + value.w};
       }
+      value = {value.x * scale, value.y * scale, value.z * scale, value.w * scale};
       *to = value;
       reinterpret_cast<float4*>(shared)[i] = value;
       largest = larger(larger(largest, magnitude_bits(value.x)), magnitude_bits(value.y));
@@ -63,35 +98,25 @@ struct NormQuads {
   }
 };
 
-/// The factor of a row, computed by the first warp, for every thread.
-__device__ __forceinline__ float row_factor(const RmsNormParams& p, const float* values) {
-  __shared__ float factor;
-  if (warp_of_block() == 0) {
-    const float sum = warp_dot(values, values, p.width);
-    if (threadIdx.x == 0) factor = norm_factor(p, sum);
-  }
-  __syncthreads();
-  return factor;
-}
-
 /// Normalises a row that does not fit shared memory, or whose quads are not aligned.
 __device__ __forceinline__ std::uint32_t norm_singly(const RmsNormParams& p, const float* x,
                                                      float* out) {
-  const float factor = row_factor(p, x);
+  const NormTerms terms = norm_terms(p, x);
   std::uint32_t largest = 0;
   for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) {
-    const float value = (x[i] * factor) * p.weight[i];
-    out[i] = p.accumulate != 0 ? out[i] + value : value;
+    const float normed = ((x[i] - terms.mean) * terms.factor) * p.weight[i];
+    const float value = (p.accumulate != 0 ? out[i] + normed : normed) * out_scale(p);
+    out[i] = value;
     largest = larger(largest, magnitude_bits(value));
   }
   return largest;
 }
 
-/// One block per row. Dynamic shared memory: [width] floats if fits_shared.
+/// One block per vector. Dynamic shared memory: [width] floats if fits_shared.
 LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
   __shared__ std::uint32_t scratch[32];
   const std::uint32_t row = blockIdx.x;
-  const bool exists = row < row_count(p.gate);
+  const bool exists = row < row_count(p.gate) * p.vectors_per_row;
   if (block_engine_is_stopped(p.gate) || !exists) return;
   const float* x = p.x + std::size_t{row} * p.width;
   float* out = p.out + std::size_t{row} * p.width;
@@ -102,8 +127,7 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
     NormQuads own;
     own.load(p, x, shared);
     __syncthreads();
-    const float factor = row_factor(p, shared);
-    largest = own.store(p, factor, out, shared);
+    largest = own.store(p, norm_terms(p, shared), out, shared);
     results = shared;
   } else {
     largest = norm_singly(p, x, out);

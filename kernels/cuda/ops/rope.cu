@@ -10,19 +10,25 @@ namespace leasehold::device {
 
 inline constexpr std::uint32_t kHeadsPerBlock = 4;
 
-/// Processes one head in a warp's shared memory: applies the norm if there is a weight, and the
-/// rotation if there are angles.
+/// Normalises the first `width` elements of a head in a warp's shared memory. Null: every weight is
+/// 1.
+__device__ __forceinline__ void norm_head(const RopeKvAppendParams& p, const float* weight,
+                                          std::uint32_t width, float* head) {
+  const float mean = warp_dot(head, head, width) / static_cast<float>(width);
+  const float factor = 1.0F / sqrtf(mean + p.epsilon);
+  __syncwarp();
+  for (std::uint32_t d = lane_of_warp(); d < width; d += kWarp)
+    head[d] = weight != nullptr ? (head[d] * factor) * weight[d] : head[d] * factor;
+  __syncwarp();
+}
+
+/// Processes a query or key in a warp's shared memory: applies the norm if there is a weight, and
+/// the rotation if there are angles.
 __device__ __forceinline__ void prepare_head(const RopeKvAppendParams& p, const float* norm,
                                              std::uint32_t norm_width, std::uint32_t row,
                                              float* head) {
   const std::uint32_t lane = lane_of_warp();
-  if (norm != nullptr) {
-    const float mean = warp_dot(head, head, norm_width) / static_cast<float>(norm_width);
-    const float factor = 1.0F / sqrtf(mean + p.epsilon);
-    __syncwarp();
-    for (std::uint32_t d = lane; d < norm_width; d += kWarp) head[d] = (head[d] * factor) * norm[d];
-    __syncwarp();
-  }
+  if (norm != nullptr) norm_head(p, norm, norm_width, head);
   const std::uint32_t pairs = p.rope_dim / 2;
   const float* cos_sin = p.cos_sin + std::size_t{row} * pairs * 2;
   for (std::uint32_t i = lane; i < pairs; i += kWarp)
@@ -88,6 +94,7 @@ LEASEHOLD_KERNEL(lh_rope_kv_append, RopeKvAppendParams, 128) {
   __syncwarp();
   if (plane == 0)
     prepare_head(p, is_query ? p.q_norm : p.k_norm, is_query ? p.head_dim : p.value_dim, row, head);
+  if (plane == 1 && p.norms_values != 0) norm_head(p, nullptr, p.head_dim, head);
   if (!is_query) return append_head(p, row, plane, kv_head, head);
   const float scale = p.query_scales != nullptr ? p.query_scales[row] : 1.0F;
   for (std::uint32_t d = lane_of_warp(); d < p.head_dim; d += kWarp) p.q[at + d] = head[d] * scale;

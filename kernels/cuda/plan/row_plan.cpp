@@ -47,22 +47,25 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
 }
 
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
-                           const PreparedRows& prepared) {
+                           const PreparedRows& prepared, const float* out_scale) {
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool fits_shared = row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
   const device::RmsNormParams params{.gate = context.gate,
                                      .x = args.x,
                                      .weight = weight,
+                                     .out_scale = out_scale,
                                      .out = args.out,
                                      .tiles = prepared.tiles,
                                      .rounded = prepared.rounded,
                                      .width = args.width,
+                                     .vectors_per_row = args.vectors_per_row,
                                      .epsilon = args.epsilon,
                                      .scale = args.scale,
+                                     .is_centered = args.is_centered ? 1u : 0u,
                                      .accumulate = args.accumulate ? 1u : 0u,
                                      .fits_shared = fits_shared ? 1u : 0u};
   return {.kernel = "lh_rms_norm",
-          .grid = {context.n_rows},
+          .grid = {context.n_rows * args.vectors_per_row},
           .block_threads = fits_shared ? norm_threads(args.width) : 256,
           .shared_bytes = fits_shared ? row_bytes : 0,
           .params = KernelParams(params)};
@@ -87,15 +90,17 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
   return {.kernel = "lh_swiglu",
           .grid = {blocks, context.n_rows},
           .block_threads = kThreads,
-          .params = KernelParams(device::SwiGluParams{.gate = context.gate,
-                                                      .gates = args.gate,
-                                                      .up = args.up,
-                                                      .tiles = prepared.tiles,
-                                                      .rounded = prepared.rounded,
-                                                      .part_largest = parts.largest,
-                                                      .counters = parts.counters,
-                                                      .width = args.width,
-                                                      .activation = args.activation})};
+          .params = KernelParams(
+              device::SwiGluParams{.gate = context.gate,
+                                   .gates = args.gate,
+                                   .up = args.up,
+                                   .tiles = prepared.tiles,
+                                   .rounded = prepared.rounded,
+                                   .part_largest = parts.largest,
+                                   .counters = parts.counters,
+                                   .width = args.width,
+                                   .up_stride = args.up_stride > 0 ? args.up_stride : args.width,
+                                   .activation = args.activation})};
 }
 
 KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
@@ -113,7 +118,7 @@ KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
 }
 
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
-                                 const float* selection_bias) {
+                                 const RoutingVectors& vectors) {
   expects(args.n_used >= 1 && args.n_used <= args.n_experts, "some experts are chosen of all");
   expects(args.n_groups <= kMaxExpertGroups, "a lane of a warp scores each group");
   return {.kernel = "lh_expert_routing",
@@ -122,7 +127,8 @@ KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRouting
           .params = KernelParams(device::ExpertRoutingParams{
               .gate = context.gate,
               .scores = args.scores,
-              .bias = selection_bias,
+              .bias = vectors.bias,
+              .expert_scales = vectors.scales,
               .chosen = args.chosen,
               .weights = args.weights,
               .n_experts = args.n_experts,
@@ -146,7 +152,8 @@ KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs
                                         .out = args.out,
                                         .n_terms = args.n_terms,
                                         .width = args.width,
-                                        .applies_sigmoid = args.applies_sigmoid ? 1u : 0u})};
+                                        .applies_sigmoid = args.applies_sigmoid ? 1u : 0u,
+                                        .accumulate = args.accumulate ? 1u : 0u})};
 }
 
 }  // namespace leasehold::cuda

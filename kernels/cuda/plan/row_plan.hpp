@@ -8,6 +8,7 @@
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
+#include "kernels/numerics/expert_routing.hpp"
 
 namespace leasehold::cuda {
 
@@ -21,9 +22,10 @@ struct PreparedRows {
   device::Int8Rows rounded = {};
 };
 
-/// Plans the norm. The kernel also stores the prepared form of the output.
+/// Plans the norm. The kernel also stores the prepared form of the output. `out_scale` is that of
+/// `args`, or null.
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
-                           const PreparedRows& prepared = {});
+                           const PreparedRows& prepared = {}, const float* out_scale = nullptr);
 
 /// Head norms, rotation and append of one layer, in one launch.
 KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows);
@@ -43,9 +45,9 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
 KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
                           std::uint32_t n_rows);
 
-/// `selection_bias` is that of `args`, or null.
+/// `vectors` are those of `args`.
 KernelLaunch plan_expert_routing(const PlanContext& context, const ExpertRoutingArgs& args,
-                                 const float* selection_bias = nullptr);
+                                 const RoutingVectors& vectors = {});
 KernelLaunch plan_weighted_sum(const PlanContext& context, const WeightedSumArgs& args);
 
 }  // namespace leasehold::cuda

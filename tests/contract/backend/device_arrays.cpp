@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "kernels/launch_rules.hpp"
 #include "tests/support/leased_memory.hpp"
 
 namespace leasehold::testing {
@@ -128,8 +129,9 @@ LaunchStatus DeviceArrays::embedding(const LaunchContext& context, const Embeddi
 
 RmsNormArgs DeviceArrays::on_device(const LaunchContext& context, const RmsNormArgs& args) {
   RmsNormArgs here = args;
-  const std::size_t count = context.rows.size() * args.width;
+  const std::size_t count = context.rows.size() * args.vectors_per_row * args.width;
   reach_->add(args.weight.as<const std::byte>(), args.width * sizeof(float));
+  reach_->add(args.out_scale.as<const std::byte>(), sizeof(float));
   here.x = on_device(args.x, count);
   here.out = on_device(args.out, count);
   return here;
@@ -177,8 +179,8 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
   reach_->add(args.query_norm.as<const std::byte>(), args.layout.head_dim * sizeof(float));
   reach_->add(args.key_norm.as<const std::byte>(), args.layout.value_dim() * sizeof(float));
   here.q = on_device(args.q, n_rows * args.n_heads * args.layout.head_dim);
-  here.k = on_device(args.k, n_kv);
-  if (!args.layout.is_latent()) here.v = on_device(args.v, n_kv);
+  if (args.k != nullptr) here.k = on_device(args.k, n_kv);
+  if (args.v != nullptr && !args.layout.is_latent()) here.v = on_device(args.v, n_kv);
   return in_step(
       context,
       {.block_tables = args.block_tables,
@@ -202,7 +204,7 @@ LaunchStatus DeviceArrays::attention(const LaunchContext& context, const Attenti
 SwiGluArgs DeviceArrays::on_device(const LaunchContext& context, const SwiGluArgs& args) {
   SwiGluArgs here = args;
   here.gate = on_device(args.gate, context.rows.size() * args.width);
-  here.up = on_device(args.up, context.rows.size() * args.width);
+  here.up = on_device(args.up, context.rows.size() * up_stride(args));
   return here;
 }
 LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
@@ -222,7 +224,8 @@ LaunchStatus DeviceArrays::expert_routing(const LaunchContext& context,
                                           const ExpertRoutingArgs& args) {
   ExpertRoutingArgs here = args;
   const std::size_t n_rows = context.rows.size();
-  reach_->add(args.selection_bias.as<const std::byte>(), args.n_experts * sizeof(float));
+  for (const Leased<const float> vector : {args.selection_bias, args.expert_scales})
+    reach_->add(vector.as<const std::byte>(), args.n_experts * sizeof(float));
   here.scores = on_device(args.scores, n_rows * args.n_experts);
   here.chosen = on_device(args.chosen, n_rows * args.n_used);
   here.weights = on_device(args.weights, n_rows * args.n_used);

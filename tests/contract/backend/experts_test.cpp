@@ -30,11 +30,17 @@ struct ChoiceCase {
         scale(random.below(2) == 1 ? 1.0F : 2.5F),
         scores(random_floats(random, std::size_t{n_rows} * n_experts, 6.0F)) {
     if (random.below(2) == 1) set_bias(random_floats(random, n_experts));
+    if (random.below(2) == 1) set_expert_scales(random_floats(random, n_experts));
   }
 
   void set_bias(std::vector<float> values) {
     bias = std::move(values);
     bias_memory.fill<float>(bias);
+  }
+
+  void set_expert_scales(std::vector<float> values) {
+    expert_scales = std::move(values);
+    scales_memory.fill<float>(expert_scales);
   }
 
   Choice on(Rig& rig) const {
@@ -53,7 +59,9 @@ struct ChoiceCase {
                         bias.empty() ? Leased<const float>() : bias_memory.at().as<const float>(),
                     .scale = scale,
                     .n_groups = n_groups,
-                    .n_groups_used = n_groups_used});
+                    .n_groups_used = n_groups_used,
+                    .expert_scales = expert_scales.empty() ? Leased<const float>()
+                                                           : scales_memory.at().as<const float>()});
     });
     return choice;
   }
@@ -103,6 +111,8 @@ struct ChoiceCase {
   std::vector<float> scores;
   std::vector<float> bias;  // [n_experts], or empty
   LeasedMemory bias_memory{16 * sizeof(float)};
+  std::vector<float> expert_scales;  // [n_experts], or empty
+  LeasedMemory scales_memory{16 * sizeof(float)};
 };
 
 double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t r,
@@ -110,7 +120,8 @@ double expected_weight(const ChoiceCase& c, const Choice& choice, std::uint32_t 
   double sum = 0;
   for (std::uint32_t k = 0; k < c.n_used; ++k)
     sum += c.probability(r, choice.chosen[r * c.n_used + k]);
-  return c.probability(r, e) / (c.normalize_expert_weights ? sum : 1) * c.scale;
+  const double of_expert = c.expert_scales.empty() ? 1 : c.expert_scales[e];
+  return c.probability(r, e) / (c.normalize_expert_weights ? sum : 1) * c.scale * of_expert;
 }
 
 using ExpertRows = ExpertsCase<Matrix>;
@@ -296,6 +307,7 @@ TEST_CASE("backend: a weighted sum adds its terms in order and applies the sigmo
     const std::uint32_t n_terms = between(random, 1, 9);
     const std::uint32_t width = between(random, 1, shape == 0 ? 9000 : 700);
     const bool applies_sigmoid = random.below(2) == 1;
+    const bool accumulate = random.below(3) > 0;
     const auto x = random_floats(random, std::size_t{n_rows} * n_terms * width);
     const auto weights = random_floats(random, std::size_t{n_rows} * n_terms, 3.0F);
     const auto before = random_floats(random, std::size_t{n_rows} * width);
@@ -307,16 +319,17 @@ TEST_CASE("backend: a weighted sum adds its terms in order and applies the sigmo
                                               .out = out.data(),
                                               .n_terms = n_terms,
                                               .width = width,
-                                              .applies_sigmoid = applies_sigmoid});
+                                              .applies_sigmoid = applies_sigmoid,
+                                              .accumulate = accumulate});
       });
       return out;
     };
     const std::vector<float> out = on(rig);
-    CAPTURE(shape, n_rows, n_terms, width, applies_sigmoid);
+    CAPTURE(shape, n_rows, n_terms, width, applies_sigmoid, accumulate);
     REQUIRE(first_difference(out, on(reference)) == -1);
     for (std::size_t i = 0; i < out.size(); i += 7) {
       const std::size_t row = i / width;
-      double expected = before[i];
+      double expected = accumulate ? before[i] : 0;
       for (std::uint32_t k = 0; k < n_terms; ++k) {
         const double weight = weights[row * n_terms + k];
         expected += (applies_sigmoid ? 1 / (1 + std::exp(-weight)) : weight) *

@@ -102,7 +102,9 @@ TEST_CASE("cuda: experts and their weights are the reference's, including ties a
         auto weights = poisoned(5 * n_used);
         args.chosen = chosen.data();
         args.weights = weights.data();
-        step.run(cuda::plan_expert_routing(step.plan(), args, has_bias ? opened_bias : nullptr), 2);
+        step.run(cuda::plan_expert_routing(step.plan(), args,
+                                           {.bias = has_bias ? opened_bias : nullptr}),
+                 2);
         REQUIRE(chosen[4 * n_used] == 7777);
         REQUIRE(is_poison(weights[4 * n_used]));
         chosen.resize(4 * n_used);

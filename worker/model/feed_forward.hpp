@@ -1,0 +1,208 @@
+/// The feed-forward of a layer: dense, experts, or both, with their norms.
+///
+/// Source: Shazeer 2020 (gated units); Jiang et al. 2024 (Mixtral); Yang et al. 2024 (shared
+/// experts); Gemma 4, llama.cpp src/models/gemma4.cpp (experts beside a dense feed-forward).
+#pragma once
+
+#include <cmath>
+
+#include "kernels/backend.hpp"
+#include "kernels/model/config.hpp"
+#include "kernels/model/step_buffers.hpp"
+#include "worker/model/weights.hpp"
+
+namespace leasehold {
+
+/// The feed-forward of one layer for the rows of `context`. `Launch` runs a function of a Backend&
+/// unless no sequence is live.
+/// Lifetime: the arguments outlive the object.
+template <class Launch>
+class FeedForward {
+ public:
+  /// x: [n_rows, n_embd], the residual of the rows.
+  FeedForward(const ModelConfig& config, const LayerWeights& layer, const StepBuffers& buffers,
+              const LaunchContext& context, float* x, Launch launch)
+      : config_(config), layer_(layer), s_(buffers), context_(context), x_(x), launch_(launch) {}
+
+  /// Adds the feed-forward of x to x.
+  void run() {
+    if (!config_.experts.replace_ff(context_.layer)) return dense();
+    norm(layer_.ffn_norm, x_, s_.normed);
+    route();
+    routed_experts();
+    add_experts({.weights = s_.expert_weights, .out = x_, .n_terms = config_.experts.n_used});
+    if (config_.experts.n_shared_ff > 0) shared_expert();
+  }
+
+ private:
+  void norm(RmsNormArgs args) {
+    args.site = LaunchSite::FfnNorm;
+    args.width = config_.n_embd;
+    args.epsilon = config_.rms_epsilon;
+    args.is_centered = config_.centers_norms;
+    launch_([&](Backend& b) { return b.rms_norm(context_, args); });
+  }
+  void norm(Leased<const float> weight, const float* from, float* to) {
+    norm({.x = from, .weight = weight, .out = to});
+  }
+
+  void dense() {
+    const bool has_norm = bool{layer_.ffn_norm};
+    const bool has_output_norm = bool{layer_.ffn_output_norm};
+    const RmsNormArgs input{.site = LaunchSite::FfnNorm,
+                            .x = x_,
+                            .weight = layer_.ffn_norm,
+                            .out = s_.normed,
+                            .width = config_.n_embd,
+                            .epsilon = config_.rms_epsilon,
+                            .is_centered = config_.centers_norms};
+    run_dense({.norm = has_norm ? &input : nullptr,
+               .x = has_norm ? s_.normed : x_,
+               .out = has_output_norm ? s_.normed : x_,
+               .accumulate = !has_output_norm});
+    const bool has_experts = config_.experts.in_layer(context_.layer);
+    if (has_experts) experts_beside();
+    if (!has_output_norm) return;
+    // The scale follows what the layer adds last.
+    norm({.x = has_experts ? s_.ffn_sum : s_.normed,
+          .weight = layer_.ffn_output_norm,
+          .out = x_,
+          .accumulate = true,
+          .out_scale = layer_.embedding_gate.data ? Leased<const float>{} : layer_.output_scale});
+  }
+
+  /// The rows that a dense feed-forward reads and writes. `norm` computes x; it is null if x is
+  /// complete.
+  struct Rows {
+    const RmsNormArgs* norm;
+    const float* x;
+    float* out;
+    bool accumulate;
+  };
+  void run_dense(const Rows& rows) {
+    launch_([&](Backend& b) {
+      return b.feed_forward(
+          context_,
+          {.norm = rows.norm,
+           .gate = {LaunchSite::FfnGate, layer_.ffn_gate, rows.x, s_.gate},
+           .up = {LaunchSite::FfnUp, layer_.ffn_up, rows.x, s_.up},
+           .down = {LaunchSite::FfnDown, layer_.ffn_down, s_.gate, rows.out, rows.accumulate},
+           .activation = config_.activation});
+    });
+  }
+
+  /// Writes the norm of the dense result, which is in s.normed, plus the norm of the experts'
+  /// result to s.ffn_sum. The router and the experts read x through norms of their own.
+  void experts_beside() {
+    norm(layer_.dense_output_norm, s_.normed, s_.ffn_sum);
+    norm({.x = x_,
+          .weight = layer_.router_norm,
+          .out = s_.normed,
+          .scale = 1.0f / std::sqrt(static_cast<float>(config_.n_embd))});
+    route();
+    norm(layer_.expert_input_norm, x_, s_.normed);
+    routed_experts();
+    add_experts({.weights = s_.expert_weights,
+                 .out = s_.normed,
+                 .n_terms = config_.experts.n_used,
+                 .accumulate = false});
+    norm({.x = s_.normed,
+          .weight = layer_.expert_output_norm,
+          .out = s_.ffn_sum,
+          .accumulate = true});
+  }
+
+  /// Chooses the experts of the rows in s.normed.
+  void route() {
+    const ExpertConfig& experts = config_.experts;
+    launch_([&](Backend& b) {
+      return b.matmul(context_, {.site = LaunchSite::ExpertRouter,
+                                 .weight = layer_.expert_router,
+                                 .x = s_.normed,
+                                 .out = s_.scores,
+                                 .bias = layer_.expert_router_bias});
+    });
+    launch_([&](Backend& b) {
+      return b.expert_routing(context_,
+                              {.scores = s_.scores,
+                               .n_experts = experts.n_experts,
+                               .n_used = experts.n_used,
+                               .normalize_expert_weights = experts.normalize_expert_weights,
+                               .chosen = s_.chosen,
+                               .weights = s_.expert_weights,
+                               .gating = experts.gating,
+                               .selection_bias = layer_.expert_selection_bias,
+                               .scale = experts.scale,
+                               .n_groups = experts.n_groups,
+                               .n_groups_used = experts.n_groups_used,
+                               .expert_scales = layer_.expert_scales});
+    });
+  }
+
+  /// Computes the chosen experts of the rows in s.normed.
+  void routed_experts() {
+    const ExpertConfig& experts = config_.experts;
+    const auto n_items = static_cast<std::uint32_t>(context_.rows.size()) * experts.n_used;
+    ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
+                          .weight = layer_.expert_gate,
+                          .n_experts = experts.n_experts,
+                          .chosen = s_.chosen,
+                          .n_items = n_items,
+                          .x = s_.normed,
+                          .items_per_x = experts.n_used,
+                          .out = s_.expert_gate,
+                          .bias = layer_.expert_gate_bias};
+    expert_matmul(args);
+    args.site = LaunchSite::ExpertUp;
+    args.weight = layer_.expert_up;
+    args.out = s_.expert_up;
+    args.bias = layer_.expert_up_bias;
+    expert_matmul(args);
+    launch_([&](Backend& b) {
+      return b.swiglu(context_, {s_.expert_gate, s_.expert_up, experts.n_used * experts.n_ff,
+                                 config_.activation});
+    });
+    expert_matmul({.site = LaunchSite::ExpertDown,
+                   .weight = layer_.expert_down,
+                   .n_experts = experts.n_experts,
+                   .chosen = s_.chosen,
+                   .n_items = n_items,
+                   .x = s_.expert_gate,
+                   .items_per_x = 1,
+                   .out = s_.expert_out,
+                   .bias = layer_.expert_down_bias});
+  }
+
+  /// Adds the expert that computes every row, whose input is in s.normed.
+  void shared_expert() {
+    if (!layer_.shared_gate.data)
+      return run_dense({.norm = nullptr, .x = s_.normed, .out = x_, .accumulate = true});
+    launch_([&](Backend& b) {
+      return b.matmul(context_,
+                      {LaunchSite::ExpertRouter, layer_.shared_gate, s_.normed, s_.shared_gate});
+    });
+    run_dense({.norm = nullptr, .x = s_.normed, .out = s_.expert_out, .accumulate = false});
+    add_experts({.weights = s_.shared_gate, .out = x_, .n_terms = 1, .applies_sigmoid = true});
+  }
+
+  /// Multiplies each row by the matrices of its chosen experts.
+  void expert_matmul(const ExpertMatmulArgs& args) {
+    launch_([&](Backend& b) { return b.expert_matmul(context_, args); });
+  }
+
+  /// Sums the results of experts.
+  void add_experts(WeightedSumArgs sum) {
+    sum.x = s_.expert_out;
+    sum.width = config_.n_embd;
+    launch_([&](Backend& b) { return b.weighted_sum(context_, sum); });
+  }
+
+  const ModelConfig& config_;
+  const LayerWeights& layer_;
+  const StepBuffers& s_;
+  const LaunchContext& context_;
+  float* x_;  // [n_rows, n_embd]
+  Launch launch_;
+};
+
+}  // namespace leasehold
