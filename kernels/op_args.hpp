@@ -17,6 +17,7 @@
 #include "ipc/segment/leased.hpp"
 #include "kernels/kv_layout.hpp"
 #include "kernels/quant/tensor_type.hpp"
+#include "kernels/state_layout.hpp"
 
 namespace leasehold {
 
@@ -65,6 +66,8 @@ struct StepInput {
   std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
   /// As cos_sin, of layers with a window; empty if they rotate like the others.
   std::span<const float> window_cos_sin = {};
+  /// [n_sequences]; empty for models without recurrent state.
+  std::span<const StateTableView> state_tables = {};
 };
 
 /// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.

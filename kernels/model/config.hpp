@@ -61,11 +61,34 @@ enum class PoolingType : std::uint8_t {
 /// "none", "mean", "cls", "last", "rank"
 std::string_view name(PoolingType type);
 
+/// How a layer mixes the positions of a sequence.
+enum class Mixer : std::uint8_t {
+  Attention,
+  DeltaNet,          ///< Gated delta rule (Yang et al. 2025).
+  ShortConvolution,  ///< A gated causal convolution (LFM2).
+  Mamba2,            ///< State space duality (Dao and Gu 2024).
+  None,              ///< The layer has a feed-forward only.
+};
+
+/// The shape of the layers with a recurrent state, the same in all of them. In a delta net, groups
+/// are the heads of keys and queries, and heads those of values.
+struct RecurrentConfig {
+  std::uint32_t n_taps = 0;    ///< Of the causal convolution, the current position included.
+  std::uint32_t n_groups = 0;  ///< Divides n_heads.
+  std::uint32_t n_heads = 0;   ///< 0: the layers have a convolution only.
+  std::uint32_t key_dim = 0;   ///< Elements of a key, or of B and C.
+  std::uint32_t head_dim = 0;  ///< Elements of a value.
+  std::uint32_t channels = 0;  ///< Of the convolution.
+
+  bool operator==(const RecurrentConfig&) const = default;
+};
+
 /// The shape of one layer.
 struct LayerConfig {
-  std::uint32_t n_kv_heads;  ///< Divides n_heads.
+  std::uint32_t n_kv_heads;  ///< Divides n_heads; 0 without attention.
   std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
   std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts instead.
+  Mixer mixer = Mixer::Attention;
 
   bool operator==(const LayerConfig&) const = default;
 };
@@ -85,6 +108,7 @@ struct ModelConfig {
   std::uint32_t head_dim;           ///< The largest of any layer.
   std::uint32_t n_ff;               ///< The largest of any layer.
   std::vector<LayerConfig> layers;  ///< [n_layers]
+  RecurrentConfig recurrent;
   ExpertConfig experts;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
   /// At most the positions that the model was trained for and attends to.

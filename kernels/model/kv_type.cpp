@@ -12,6 +12,20 @@ namespace {
 
 constexpr KvType kKvTypes[] = {KvType::F16, KvType::F32, KvType::Q8_0};
 
+StateShape state_shape(Mixer mixer, const RecurrentConfig& recurrent) {
+  if (mixer == Mixer::Attention || mixer == Mixer::None) return {};
+  return {.n_heads = recurrent.n_heads,
+          .head_floats = recurrent.key_dim * recurrent.head_dim,
+          .convolution_floats = (recurrent.n_taps - 1) * recurrent.channels};
+}
+
+std::vector<StateShape> state_shapes(const ModelConfig& config) {
+  std::vector<StateShape> shapes;
+  for (const LayerConfig& layer : config.layers)
+    shapes.push_back(state_shape(layer.mixer, config.recurrent));
+  return shapes;
+}
+
 }  // namespace
 
 std::string_view name(KvType type) {
@@ -53,7 +67,11 @@ KvLayout kv_layout(const ModelConfig& config, KvType type) {
     expects(can_store(type, layer.head_dim), "the heads can be stored as the type");
     layers.push_back({.n_kv_heads = layer.n_kv_heads, .head_dim = layer.head_dim, .type = type});
   }
-  return KvLayout(std::move(layers));
+  return KvLayout(std::move(layers), StateLayout::largest_piece_bytes(state_shapes(config)));
+}
+
+StateLayout state_layout(const ModelConfig& config, const KvLayout& kv) {
+  return StateLayout(state_shapes(config), kv.block_size_bytes());
 }
 
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {

@@ -379,7 +379,8 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
                         .cos_sin = angles_.fill(input.rows),
                         .query_scales = {query_scales_.data(), n_scales},
                         .window_cos_sin = window_angles_ ? window_angles_->fill(input.rows)
-                                                         : std::span<const float>()});
+                                                         : std::span<const float>(),
+                        .state_tables = input.state_tables});
   const SequenceMask launched = Pass(*this, weights, input).run().live;
   return {launched & backend_->finish_step(*input.gates).live};
 }

@@ -27,6 +27,7 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
 Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
     : config_(config),
       kv_layout_(leasehold::kv_layout(config, kv_type)),
+      state_layout_(leasehold::state_layout(config, kv_layout_)),
       limits_(limits),
       backend_(&backend),
       most_between_(max_row_gap(backend.units_run().size())),
