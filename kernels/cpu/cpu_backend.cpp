@@ -1,5 +1,6 @@
 #include "kernels/cpu/cpu_backend.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "common/machine/start_thread.hpp"
@@ -68,17 +69,18 @@ LaunchStatus CpuBackend::embedding(const LaunchContext& context, const Embedding
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  return cpu_.each_row(context, label(context, args.site),
-                       std::uint64_t{args.width} * kMacsPerElement,
-                       [&](const LaunchPermit& permit, std::size_t r) {
-                         cpu_.kernels.rms_norm_row({.x = args.x + r * args.width,
-                                                    .weight = permit.open(args.weight),
-                                                    .out = args.out + r * args.width,
-                                                    .width = args.width,
-                                                    .epsilon = args.epsilon,
-                                                    .scale = args.scale,
-                                                    .accumulate = args.accumulate});
-                       });
+  return cpu_.each_part(
+      context, label(context, args.site), context.rows.size() * args.vectors_per_row,
+      std::uint64_t{args.width} * kMacsPerElement, [&](const LaunchPermit& permit, Span32 vectors) {
+        for (std::size_t i = vectors.begin; i < vectors.end; ++i)
+          cpu_.kernels.rms_norm_row({.x = args.x + i * args.width,
+                                     .weight = permit.open(args.weight) + weight_offset(args, i),
+                                     .out = args.out + i * args.width,
+                                     .width = args.width,
+                                     .epsilon = args.epsilon,
+                                     .scale = args.scale,
+                                     .accumulate = args.accumulate});
+      });
 }
 
 /// Appends the keys and values of row r.
@@ -152,12 +154,13 @@ LaunchStatus CpuBackend::expert_routing(const LaunchContext& context,
 /// A row may exceed a tile, so tiles ignore row boundaries.
 LaunchStatus CpuBackend::weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) {
   const auto add_terms = [&](std::uint32_t row, std::uint32_t column, std::uint32_t count) {
+    float* out = args.out + std::size_t{row} * args.width + column;
+    if (!args.accumulate) std::fill_n(out, count, 0.0F);
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = std::size_t{row} * args.n_terms + k;
       const float weight = args.weights[term];
       cpu_.kernels.add_scaled(args.applies_sigmoid ? sigmoid(weight) : weight,
-                              args.x + term * args.width + column,
-                              args.out + std::size_t{row} * args.width + column, count);
+                              args.x + term * args.width + column, out, count);
     }
   };
   return cpu_.each_part(

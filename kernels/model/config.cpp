@@ -31,6 +31,9 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
     {"attention.max_alibi_bias", 0.0f},
     {"interleave_moe_layer_step", 1.0f},
 };
+constexpr const char* kLatentSize = "moe_latent_size";
+/// The same, of architectures without has_latent_experts.
+constexpr UnsupportedKey kLatentKeys[] = {{kLatentSize, 0.0f}};
 constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
 constexpr const char* kLogitSoftcap = "final_logit_softcapping";
 /// The same, of architectures without soft caps.
@@ -66,12 +69,37 @@ std::string read_name(const GgufFile& file, std::string_view architecture) {
   return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
 }
 
-Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
+/// The layers of the file, with those that are not computed.
+std::uint32_t n_blocks(const ModelConfig& config) {
+  return config.n_layers + config.n_skipped_layers;
+}
+
+/// Reads the kv heads of each layer: 0 in a list marks a layer without attention. A list has an
+/// element for each block of the file.
+Result<void> read_kv_heads(const ArchitectureKeys& keys, const Architecture& architecture,
+                           ModelConfig& config) {
+  constexpr std::string_view kKey = "attention.head_count_kv";
+  const MixerRule& rule = architecture.mixers;
+  const bool may_lack = rule.mixer != Mixer::Attention && rule.attention_every == 0;
+  if (keys.is_array(kKey) && !may_lack)
+    return keys.unsupported("{} is a list; this build computes {} with one number for all layers",
+                            keys.key(kKey), architecture.name);
+  std::vector<std::uint32_t> counts(config.n_layers, config.n_heads);
+  if (keys.has(kKey)) counts = TRY(keys.counts(kKey, 0, kMaxHeads, n_blocks(config)));
+  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
+    if (counts[layer] > 0 && config.n_heads % counts[layer] != 0)
+      return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
+                          counts[layer]);
+    config.layers[layer].n_kv_heads = counts[layer];
+    config.n_kv_heads = std::max(config.n_kv_heads, counts[layer]);
+  }
+  return {};
+}
+
+Result<void> read_attention(const ArchitectureKeys& keys, const Architecture& architecture,
+                            ModelConfig& config) {
   config.n_heads = TRY(keys.count("attention.head_count", kMaxHeads));
-  config.n_kv_heads = TRY(keys.count_or("attention.head_count_kv", kMaxHeads, config.n_heads));
-  if (config.n_heads % config.n_kv_heads != 0)
-    return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
-                        config.n_kv_heads);
+  TRY(read_kv_heads(keys, architecture, config));
   const bool has_head_dim = keys.has("attention.key_length");
   if (!has_head_dim && config.n_embd % config.n_heads != 0)
     return keys.corrupt("a width of {} does not divide into {} heads", config.n_embd,
@@ -85,6 +113,7 @@ Result<void> read_attention(const ArchitectureKeys& keys, ModelConfig& config) {
   if (value_dim != config.head_dim)
     return keys.unsupported("keys are {} wide and values {}; this build needs them equal",
                             config.head_dim, value_dim);
+  for (LayerConfig& layer : config.layers) layer.head_dim = config.head_dim;
   return {};
 }
 
@@ -103,6 +132,7 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
                                      const Architecture& architecture) {
   TRY(reject_keys(keys, kUnsupportedKeys));
   if (!architecture.has_scales) TRY(reject_keys(keys, kScaleKeys));
+  if (!architecture.has_latent_experts) TRY(reject_keys(keys, kLatentKeys));
   if (!architecture.softcaps.is_supported) TRY(reject_keys(keys, kSoftcapKeys));
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build supports causal attention only",
@@ -167,6 +197,7 @@ Result<std::uint32_t> read_shared_width(const ArchitectureKeys& keys,
   constexpr std::string_view kCount = "expert_shared_count";
   if (!architecture.has_shared_expert) return 0;
   if (keys.has(kCount) && TRY(keys.get<std::uint32_t>(kCount)) == 0) return 0;
+  if (n_ff == 0 && !keys.has("expert_shared_feed_forward_length") && !keys.has(kCount)) return 0;
   if (!keys.has("expert_shared_feed_forward_length") && keys.has(kCount))
     return TRY(keys.count(kCount, kMaxWidth / expert_ff)) * expert_ff;
   return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
@@ -193,13 +224,39 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   if (experts.n_dense_layers > 0 && !supports_dense)
     return keys.unsupported("{} is {}; this build computes {} with experts in every layer",
                             keys.key(kDense), experts.n_dense_layers, architecture.name);
-  experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
+  experts.n_ff = TRY(n_ff > 0 ? keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff)
+                              : keys.count("expert_feed_forward_length", kMaxWidth));
   experts.n_shared_ff = TRY(read_shared_width(keys, architecture, experts.n_ff, n_ff));
   TRY(check_routing(keys, architecture));
   experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));
   experts.gating = architecture.expert_gating;
   experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
+  if (architecture.has_latent_experts && TRY(keys.get_or<std::uint32_t>(kLatentSize, 0)) > 0)
+    experts.n_latent = TRY(keys.count(kLatentSize, kMaxWidth));
   return experts;
+}
+
+/// Reads the widths of the feed-forwards. A list has an element for each block of the file; 0 marks
+/// a layer without one. A model with experts in every layer needs no width.
+Result<void> read_feed_forward(const ArchitectureKeys& keys, const Architecture& architecture,
+                               ModelConfig& config) {
+  constexpr std::string_view kKey = "feed_forward_length";
+  const bool may_lack = architecture.mixers.excludes_feed_forward;
+  if (keys.is_array(kKey) && !may_lack)
+    return keys.unsupported("{} is a list; this build computes {} with one number for all layers",
+                            keys.key(kKey), architecture.name);
+  std::vector<std::uint32_t> widths(n_blocks(config), 0);
+  if (keys.has(kKey) || !architecture.feed_forward.empty())
+    widths = TRY(keys.counts(kKey, 0, kMaxWidth, n_blocks(config)));
+  config.experts = TRY(read_experts(keys, architecture, config.n_layers, std::ranges::max(widths)));
+  if (may_lack && config.experts.n_experts > 0)
+    for (std::uint32_t layer = 0; layer < config.n_layers; ++layer)
+      config.experts.has_feed_forward.push_back(widths[layer] > 0);
+  for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
+    config.layers[layer].n_ff = config.experts.in_layer(layer) ? 0 : widths[layer];
+    config.n_ff = std::max(config.n_ff, config.layers[layer].n_ff);
+  }
+  return {};
 }
 
 /// Reads how many layers at the end only propose tokens. block_count includes them.
@@ -329,21 +386,21 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.n_skipped_layers = TRY(read_skipped_layers(keys, n_blocks));
   config.n_layers = n_blocks - config.n_skipped_layers;
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
-  const auto n_ff = TRY(keys.count("feed_forward_length", kMaxWidth));
-  config.experts = TRY(read_experts(keys, *architecture, config.n_layers, n_ff));
-  config.n_ff = config.experts.in_layer(0) ? 0 : n_ff;
+  config.layers.resize(config.n_layers);
+  TRY(read_feed_forward(keys, *architecture, config));
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
-  TRY(read_attention(keys, config));
+  TRY(read_attention(keys, *architecture, config));
+  TRY(read_mixers(keys, *architecture, config));
   config.rope = TRY(read_rope(file, keys, config.head_dim, config.n_context, *architecture));
   if (architecture->windows.rotates_plainly && config.windows.width > 0)
     config.window_rope = TRY(read_window_rope(keys, config.rope, architecture->windows.freq_base));
   TRY(read_scales(keys, *architecture, config));
   config.softcaps = TRY(read_softcaps(keys, *architecture));
   config.activation = architecture->activation;
+  config.gates_attention = architecture->gates_attention;
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.tied_embeddings = file.find("output.weight") == nullptr;
-  config.layers = uniform_layers(config);
   config.pooling_type = TRY(read_pooling_type(keys));
   return config;
 }

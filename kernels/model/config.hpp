@@ -11,6 +11,7 @@
 
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
+#include "kernels/model/recurrent_config.hpp"
 #include "kernels/model/rope_config.hpp"
 #include "kernels/model/window_config.hpp"
 #include "kernels/op_args.hpp"
@@ -27,8 +28,14 @@ struct ExpertConfig {
   float scale = 1.0f;                ///< Multiplies the weights of chosen experts.
   std::uint32_t n_shared_ff = 0;     ///< Width of the expert that computes every row; 0: none.
   std::uint32_t n_dense_layers = 0;  ///< The first layers, which have no experts.
+  /// [n_layers]: layers without a feed-forward have no experts either; empty: all have one.
+  std::vector<bool> has_feed_forward = {};
+  std::uint32_t n_latent = 0;  ///< Width of what the chosen experts read and write; 0: n_embd.
 
-  bool in_layer(std::uint32_t layer) const { return n_experts > 0 && layer >= n_dense_layers; }
+  bool in_layer(std::uint32_t layer) const {
+    return n_experts > 0 && layer >= n_dense_layers &&
+           (has_feed_forward.empty() || has_feed_forward[layer]);
+  }
 
   bool operator==(const ExpertConfig&) const = default;
 };
@@ -61,33 +68,11 @@ enum class PoolingType : std::uint8_t {
 /// "none", "mean", "cls", "last", "rank"
 std::string_view name(PoolingType type);
 
-/// How a layer mixes the positions of a sequence.
-enum class Mixer : std::uint8_t {
-  Attention,
-  DeltaNet,          ///< Gated delta rule (Yang et al. 2025).
-  ShortConvolution,  ///< A gated causal convolution (LFM2).
-  Mamba2,            ///< State space duality (Dao and Gu 2024).
-  None,              ///< The layer has a feed-forward only.
-};
-
-/// The shape of the layers with a recurrent state, the same in all of them. In a delta net, groups
-/// are the heads of keys and queries, and heads those of values.
-struct RecurrentConfig {
-  std::uint32_t n_taps = 0;    ///< Of the causal convolution, the current position included.
-  std::uint32_t n_groups = 0;  ///< Divides n_heads.
-  std::uint32_t n_heads = 0;   ///< 0: the layers have a convolution only.
-  std::uint32_t key_dim = 0;   ///< Elements of a key, or of B and C.
-  std::uint32_t head_dim = 0;  ///< Elements of a value.
-  std::uint32_t channels = 0;  ///< Of the convolution.
-
-  bool operator==(const RecurrentConfig&) const = default;
-};
-
 /// The shape of one layer.
 struct LayerConfig {
   std::uint32_t n_kv_heads;  ///< Divides n_heads; 0 without attention.
   std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
-  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts instead.
+  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts or none.
   Mixer mixer = Mixer::Attention;
 
   bool operator==(const LayerConfig&) const = default;
@@ -109,6 +94,7 @@ struct ModelConfig {
   std::uint32_t n_ff;               ///< The largest of any layer.
   std::vector<LayerConfig> layers;  ///< [n_layers]
   RecurrentConfig recurrent;
+  bool gates_attention = false;  ///< See Architecture.
   ExpertConfig experts;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
   /// At most the positions that the model was trained for and attends to.
@@ -136,6 +122,12 @@ std::vector<LayerConfig> uniform_layers(const ModelConfig& config);
 /// The larger width of the feed-forwards that compute every row.
 inline std::uint32_t common_ff(const ModelConfig& config) {
   return std::max(config.n_ff, config.experts.n_shared_ff);
+}
+
+/// The larger width of the gates of a recurrent layer and of gated attention.
+inline std::uint32_t mixer_gate_width(const ModelConfig& config) {
+  const std::uint32_t of_heads = config.gates_attention ? config.n_heads * config.head_dim : 0;
+  return std::max(config.recurrent.n_values(), of_heads);
 }
 
 /// Errors: FileCorrupt for a missing or inconsistent key; MissingWeight without token_embd.weight;

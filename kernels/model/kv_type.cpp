@@ -13,7 +13,7 @@ namespace {
 constexpr KvType kKvTypes[] = {KvType::F16, KvType::F32, KvType::Q8_0};
 
 StateShape state_shape(Mixer mixer, const RecurrentConfig& recurrent) {
-  if (mixer == Mixer::Attention || mixer == Mixer::None) return {};
+  if (!has_state(mixer)) return {};
   return {.n_heads = recurrent.n_heads,
           .head_floats = recurrent.key_dim * recurrent.head_dim,
           .convolution_floats = (recurrent.n_taps - 1) * recurrent.channels};

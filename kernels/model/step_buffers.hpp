@@ -2,6 +2,7 @@
 /// buffers that `each` names.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,14 @@ struct StepBuffers {
   float* up = nullptr;         // [max_rows, common_ff]
   float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
+  // Used by models with recurrent layers.
+  float* mixer_input = nullptr;    // [max_rows, channels]
+  float* convolved = nullptr;      // [max_rows, channels]
+  float* mixer_gate = nullptr;     // [max_rows, n_values], or the gates of attention
+  float* mixer_values = nullptr;   // [max_rows, n_values]
+  float* mixer_steps = nullptr;    // [max_rows, recurrent.n_heads]
+  float* mixer_weights = nullptr;  // [max_rows, recurrent.n_heads]
+
   // Used by models with experts.
   float* scores = nullptr;          // [max_rows, n_experts]
   std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
@@ -35,6 +44,7 @@ struct StepBuffers {
   float* expert_up = nullptr;       // [max_rows, n_used, experts.n_ff]
   float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
   float* shared_gate = nullptr;     // [max_rows]
+  float* latent = nullptr;          // [max_rows, experts.n_latent]
 
   /// Calls `take(pointer, elements)` for each buffer that the model needs.
   template <class Take>
@@ -49,6 +59,13 @@ struct StepBuffers {
     take(gate, rows * common_ff(config));
     take(up, rows * common_ff(config));
     take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
+    const RecurrentConfig& recurrent = config.recurrent;
+    take(mixer_input, rows * recurrent.channels);
+    take(convolved, rows * recurrent.channels);
+    take(mixer_gate, rows * mixer_gate_width(config));
+    take(mixer_values, rows * recurrent.n_values());
+    take(mixer_steps, rows * recurrent.n_heads);
+    take(mixer_weights, rows * recurrent.n_heads);
     const ExpertConfig& experts = config.experts;
     if (experts.n_experts == 0) return;
     const std::size_t used = rows * experts.n_used;
@@ -57,8 +74,9 @@ struct StepBuffers {
     take(expert_weights, used);
     take(expert_gate, used * experts.n_ff);
     take(expert_up, used * experts.n_ff);
-    take(expert_out, used * config.n_embd);
+    take(expert_out, used * std::max(config.n_embd, experts.n_latent));
     take(shared_gate, rows);
+    take(latent, rows * experts.n_latent);
   }
 };
 

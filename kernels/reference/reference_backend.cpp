@@ -86,10 +86,11 @@ LaunchStatus ReferenceBackend::embedding(const LaunchContext& context, const Emb
 
 LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
   expect_within_limits(limits_, context);
-  return each_unit(context, label(context, args.site), context.rows.size(),
-                   [&](const LaunchPermit& permit, std::size_t r) {
-                     norm_vector(args, args.x + r * args.width, permit.open(args.weight),
-                                 args.out + r * args.width);
+  return each_unit(context, label(context, args.site), context.rows.size() * args.vectors_per_row,
+                   [&](const LaunchPermit& permit, std::size_t i) {
+                     norm_vector(args, args.x + i * args.width,
+                                 permit.open(args.weight) + weight_offset(args, i),
+                                 args.out + i * args.width);
                    });
 }
 

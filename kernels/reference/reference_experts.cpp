@@ -68,6 +68,7 @@ LaunchStatus ReferenceBackend::weighted_sum(const LaunchContext& context,
   expect_within_limits(limits_, context);
   const auto sum_row = [&](const LaunchPermit&, std::size_t r) {
     float* out = args.out + r * args.width;
+    if (!args.accumulate) std::fill_n(out, args.width, 0.0F);
     for (std::uint32_t k = 0; k < args.n_terms; ++k) {
       const std::size_t term = r * args.n_terms + k;
       const float weight = args.applies_sigmoid ? sigmoid(args.weights[term]) : args.weights[term];

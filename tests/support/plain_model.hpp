@@ -48,7 +48,15 @@ class PlainModel {
   void divide(const std::string& fused,
               const std::vector<std::pair<std::string, std::size_t>>& rows);
   void divide_fused_tensors();
+  Vector mix(std::uint32_t layer, const Vector& x);
   Vector attend(std::uint32_t layer, const Vector& x);
+  // Layers with recurrent state: plain_recurrent.cpp.
+  struct RecurrentInput;
+  Vector delta_net(std::uint32_t layer, const Vector& x);
+  Vector mamba(std::uint32_t layer, const Vector& x);
+  Vector short_convolution(std::uint32_t layer, const Vector& x);
+  RecurrentInput delta_input(std::uint32_t layer, const Vector& x) const;
+  Vector convolve(std::uint32_t layer, const std::string& name, const Vector& input);
   Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;
   Vector feed_forward(std::uint32_t layer, const Vector& x, const std::string& suffix) const;
   Vector experts(std::uint32_t layer, const Vector& x) const;
@@ -72,12 +80,15 @@ class PlainModel {
   double expert_scale_ = 1;
   bool is_gemma_ = false;
   bool is_gpt_oss_ = false;
+  bool is_nemotron_ = false;  // one norm per layer, squared relu without a gate, no rotation
   std::string ffn_norm_ = "ffn_norm.weight";  // the name of the norm before the feed-forward
   std::uint32_t full_every_ = 1;              // layers with this distance have no window
   Vector hidden_;
   std::map<std::string, Matrix> tensors_;
   std::vector<std::vector<Vector>> keys_;    // [n_layers][positions][n_kv_heads · head_dim]
   std::vector<std::vector<Vector>> values_;  // likewise
+  std::vector<std::vector<Vector>> inputs_;  // [n_layers][positions][channels], of convolutions
+  std::vector<std::vector<Vector>> states_;  // [n_layers][heads][key_dim · head_dim]
 };
 
 }  // namespace leasehold::testing

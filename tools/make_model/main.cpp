@@ -34,6 +34,7 @@ struct Options {
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   std::optional<std::uint32_t> dense_layers, rope_dim;
+  std::optional<std::uint32_t> state_size, state_groups, state_heads;
   bool tied = false;
   bool has_optional = false;
   bool embeds = false;
@@ -82,6 +83,15 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--rope-dim", options.rope_dim,
                  "Rotated elements of a head; default: the whole head")
       ->group(group);
+  app.add_option("--state-size", options.state_size,
+                 "Width of a key of a recurrent state; default: head width")
+      ->group(group);
+  app.add_option("--state-groups", options.state_groups,
+                 "Key heads of a recurrent state; default: key and value heads")
+      ->group(group);
+  app.add_option("--state-heads", options.state_heads,
+                 "Value heads of a recurrent state; default: attention heads")
+      ->group(group);
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
   app.add_option("--context", options.context, "Context length in tokens")->group(group);
   app.add_option("--window", options.window, "Sliding window of attention in tokens")->group(group);
@@ -100,6 +110,9 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
   shape.dense_layers = options.dense_layers.value_or(shape.dense_layers);
   shape.rope_width = options.rope_dim.value_or(shape.rope_width);
+  shape.state_size = options.state_size.value_or(shape.state_size);
+  shape.state_groups = options.state_groups.value_or(shape.state_groups);
+  shape.state_heads = options.state_heads.value_or(shape.state_heads);
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);

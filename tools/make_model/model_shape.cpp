@@ -96,6 +96,19 @@ Result<void> check_experts(const ModelRequest& request) {
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 
+Result<void> check_state(const ModelRequest& request) {
+  const Mixer mixer = request.row().mixers.mixer;
+  if (mixer == Mixer::Attention || mixer == Mixer::ShortConvolution) return {};
+  const RecurrentConfig state = request.dimensions().recurrent;
+  TRY(within("--state-size", state.key_dim, 1, kMaxHeadDim));
+  TRY(within("--state-heads", state.n_heads, 1, kMaxHeadDim));
+  TRY(within("--state-groups", state.n_groups, 1, state.n_heads));
+  if (state.n_heads % state.n_groups == 0) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("--state-heads {} must be a multiple of --state-groups {}", state.n_heads,
+                          state.n_groups));
+}
+
 Result<void> check_heads(const ModelShape& shape) {
   if (shape.head_width != 0) {
     TRY(within("--head-dim", shape.head_width, 2, kMaxHeadDim));
@@ -139,6 +152,72 @@ Result<Vocabulary> vocabulary_from(std::string_view name) {
   return look_up(kVocabularies, "--vocabulary", name);
 }
 
+namespace {
+
+std::uint32_t attention_every(const ModelShape& shape) {
+  constexpr std::uint32_t kUsual = 4;
+  return std::min(kUsual, shape.layers);
+}
+
+/// Whether a layer of a family that has a mixer or a feed-forward has a feed-forward.
+bool has_feed_forward_alone(std::uint32_t layer, const LayerConfig& shape) {
+  return shape.mixer != Mixer::Attention && layer % 2 == 1;
+}
+
+RecurrentConfig recurrent_shape(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  if (request.row().mixers.mixer == Mixer::ShortConvolution)
+    return {.n_taps = 3, .channels = shape.embd};
+  RecurrentConfig recurrent{
+      .n_taps = 4,
+      .n_groups = shape.state_groups != 0 ? shape.state_groups : shape.kv_heads,
+      .n_heads = shape.state_heads != 0 ? shape.state_heads : shape.heads,
+      .key_dim = shape.state_size != 0 ? shape.state_size : shape.head_dim()};
+  recurrent.head_dim = recurrent.key_dim;
+  recurrent.channels = (2 * recurrent.n_groups + recurrent.n_heads) * recurrent.key_dim;
+  return recurrent;
+}
+
+void choose_mixers(const ModelRequest& request, ModelConfig& config) {
+  const MixerRule& rule = request.row().mixers;
+  if (rule.mixer == Mixer::Attention) return;
+  config.recurrent = recurrent_shape(request);
+  for (std::uint32_t i = 0; i < config.n_layers; ++i) {
+    LayerConfig& layer = config.layers[i];
+    if ((i + 1) % attention_every(request.shape) != 0) {
+      layer.mixer = rule.mixer;
+      layer.n_kv_heads = 0;
+    }
+    if (!rule.excludes_feed_forward) continue;
+    const bool has_feed_forward = has_feed_forward_alone(i, layer);
+    if (has_feed_forward) layer.mixer = Mixer::None;
+    if (!has_feed_forward) layer.n_ff = 0;
+    config.experts.has_feed_forward.push_back(has_feed_forward);
+  }
+}
+
+}  // namespace
+
+ModelConfig ModelRequest::dimensions() const {
+  ModelConfig config{};
+  config.n_layers = shape.layers;
+  config.n_embd = shape.embd;
+  config.n_heads = shape.heads;
+  config.n_kv_heads = shape.kv_heads;
+  config.head_dim = shape.head_dim();
+  config.n_ff = shape.ffn;
+  config.n_vocab = shape.vocab;
+  if (shape.experts > 0)
+    config.experts = {.n_experts = shape.experts,
+                      .n_used = shape.experts_used,
+                      .n_ff = shape.expert_width(),
+                      .n_shared_ff = shared_width(),
+                      .n_dense_layers = shape.dense_layers};
+  config.layers = uniform_layers(config);
+  choose_mixers(*this, config);
+  return config;
+}
+
 std::uint32_t ModelRequest::shared_width() const {
   if (!row().has_shared_expert) return 0;
   return row().feed_forward.empty() ? shape.ffn : shape.expert_width();
@@ -149,6 +228,7 @@ Result<void> check(const ModelRequest& request) {
   TRY(check_ranges(shape));
   TRY(check_heads(shape));
   TRY(check_experts(request));
+  TRY(check_state(request));
   TRY(within("--parts", request.parts, 1, kMaxParts));
   // Weights are made in pairs, so a row has an even length in any type. A mix uses blocks of 32 for
   // rows that are not made of blocks of 256.
@@ -158,7 +238,8 @@ Result<void> check(const ModelRequest& request) {
       {"--embd", shape.embd},
       {"--ffn", shape.ffn},
       {"--expert-ffn", shape.expert_width()},
-      {"--heads times --head-dim", shape.query_width()}};
+      {"--heads times --head-dim", shape.query_width()},
+      {"--state-heads times --state-size", request.dimensions().recurrent.n_values()}};
   for (const auto& [option, length] : rows) {
     if (length % block != 0)
       return fail(Errc::BadRequest,

@@ -8,6 +8,7 @@
 
 #include "common/result.hpp"
 #include "kernels/model/architecture.hpp"
+#include "kernels/model/config.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold::make_model {
@@ -36,6 +37,9 @@ struct ModelShape {
   std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
   std::uint32_t rope_width = 0;    ///< Rotated elements of a head; 0: all.
   std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
+  std::uint32_t state_size = 0;    ///< Elements of a key of a recurrent state; 0: head_dim().
+  std::uint32_t state_groups = 0;  ///< Key heads of a recurrent state; 0: kv_heads.
+  std::uint32_t state_heads = 0;   ///< Value heads of a recurrent state; 0: heads.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
@@ -68,6 +72,9 @@ struct ModelRequest {
   /// Width of the shared expert: that of a chosen one, or of the layers in a model without dense
   /// layers; 0: none.
   std::uint32_t shared_width() const;
+  /// The dimensions that a worker reads from the file. Among layers with a recurrent state, every
+  /// fourth one has attention, and the last one if there are fewer than four.
+  ModelConfig dimensions() const;
 };
 
 inline constexpr float kRopeFactor = 4.0f;

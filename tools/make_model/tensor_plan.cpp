@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "kernels/model/config.hpp"
-
 namespace leasehold::make_model {
 namespace {
 
@@ -62,28 +60,9 @@ class Planner {
   std::vector<PlannedTensor> tensors_;
 };
 
-ModelConfig dimensions_of(const ModelRequest& request) {
-  const ModelShape& shape = request.shape;
-  ModelConfig config{};
-  config.n_layers = shape.layers;
-  config.n_embd = shape.embd;
-  config.n_heads = shape.heads;
-  config.n_kv_heads = shape.kv_heads;
-  config.head_dim = shape.head_dim();
-  config.n_ff = shape.ffn;
-  config.n_vocab = shape.vocab;
-  if (shape.experts > 0)
-    config.experts = {.n_experts = shape.experts,
-                      .n_used = shape.experts_used,
-                      .n_ff = shape.expert_width(),
-                      .n_shared_ff = request.shared_width(),
-                      .n_dense_layers = shape.dense_layers};
-  config.layers = uniform_layers(config);
-  return config;
-}
-
 Fill fill_of(std::string_view vector) {
   if (vector.ends_with(".bias")) return Fill::Bias;
+  if (vector.ends_with("ssm_a")) return Fill::Decay;
   return vector.ends_with("norm.weight") ? Fill::Gain : Fill::Gate;
 }
 
@@ -95,19 +74,19 @@ bool is_vector(const TensorSpec& spec) {
 class LayerPlanner {
  public:
   LayerPlanner(Planner& planner, const ModelRequest& request)
-      : planner_(planner), request_(request), config_(dimensions_of(request)) {}
+      : planner_(planner), request_(request), config_(request.dimensions()) {}
 
   void plan(std::uint32_t layer) {
     layer_ = layer;
     prefix_ = fmt::format("blk.{}.", layer);
     is_fine_ = is_fine_layer(layer, config_.n_layers);
-    const Architecture& row = request_.row();
+    const auto mixer = mixer_tensors(request_.row(), config_.layers[layer].mixer);
     // Seeds count tensors, and files that exist have biases and norms of heads last.
-    for (const TensorSpec& spec : row.attention)
-      if (&spec == row.attention.data() || !is_vector(spec)) add(spec, row.attention);
-    for (const TensorSpec& spec : row.attention.subspan(1))
-      if (is_vector(spec)) add(spec, row.attention);
-    const auto ffn = config_.experts.in_layer(layer) ? row.experts : row.feed_forward;
+    for (const TensorSpec& spec : mixer)
+      if (&spec == mixer.data() || !is_vector(spec)) add(spec, mixer);
+    for (const TensorSpec& spec : mixer)
+      if (&spec != mixer.data() && is_vector(spec)) add(spec, mixer);
+    const auto ffn = feed_forward_tensors(request_.row(), config_, layer);
     for (const TensorSpec& spec : ffn) add(spec, ffn);
   }
 
@@ -124,6 +103,9 @@ class LayerPlanner {
     if (is_vector(spec))
       return planner_.vector(name, columns, fill_of(name),
                              is_per_expert ? config_.experts.n_experts : 1);
+    if (spec.is_f32)
+      return planner_.vector(prefix_ + std::string(spec.fused.empty() ? spec.name : spec.fused),
+                             columns, fill_of(name), dimension_of(spec.rows));
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
     if (is_per_expert)
@@ -163,7 +145,7 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   for (std::uint32_t i = 0; i < shape.layers; ++i) layers.plan(i);
   if (request.rope == Rope::Divisors)
     planner.vector("rope_freqs.weight", shape.rope_dim() / 2, Fill::Divisor);
-  planner.gain("output_norm.weight", shape.embd);
+  planner.gain(std::string(request.row().output_norm), shape.embd);
   if (!shape.tied) planner.fine_matrix("output.weight", shape.vocab, shape.embd, true);
   return planner.take();
 }

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "common/expects.hpp"
+#include "worker/model/recurrent_layer.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
@@ -32,7 +33,7 @@ class Transformer::Pass {
     for (std::uint32_t i = 0; i < n_layers && live_ != 0; ++i) {
       context_.layer = static_cast<std::uint16_t>(i);
       const LayerWeights& layer = weights_.layers()[i];
-      append_block(layer);
+      mix_rows(layer);
       if (i + 1 == n_layers && model_.backend_->accepts_row_ranges())
         finish_rows_read(layer);
       else
@@ -51,8 +52,8 @@ class Transformer::Pass {
     if (live_ != 0) live_ &= one(*model_.backend_).live;
   }
 
-  /// In the last layer, once keys and values are appended, only rows with logits and rows whose
-  /// hidden states are read are needed.
+  /// In the last layer, once keys and values or the state are complete, only rows with logits and
+  /// rows whose hidden states are read are needed.
   void finish_rows_read(const LayerWeights& layer) {
     for (std::span<const std::uint32_t> left = read_rows_; !left.empty() && live_ != 0;)
       finish_layer(layer, take_range(left, model_.most_between_));
@@ -61,8 +62,10 @@ class Transformer::Pass {
   /// Changes rows [begin, end) of x from the output of the previous layer to that of this one.
   void finish_layer(const LayerWeights& layer, RowRange range) {
     use_rows(range);
-    attention_block(layer);
-    ffn_block(layer);
+    if (shape().mixer == Mixer::Attention) attention_block(layer);
+    if (has_state(shape().mixer))
+      launch([&](Backend& b) { return recurrent(layer).add_output(b, context_, first_row_, x()); });
+    if (layer.ffn_down.data || layer.expert_down.data) ffn_block(layer);
   }
 
   void use_rows(RowRange range) {
@@ -97,6 +100,19 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
+  /// The part of a layer that needs all rows: what it stores for later positions.
+  void mix_rows(const LayerWeights& layer) {
+    if (shape().mixer == Mixer::Attention) append_block(layer);
+    if (!has_state(shape().mixer)) return;
+    const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
+    launch([&](Backend& b) { return recurrent(layer).advance(b, context_, norm); });
+  }
+
+  RecurrentLayer recurrent(const LayerWeights& layer) {
+    return RecurrentLayer(model_.config_, shape().mixer, layer.recurrent, s(),
+                          model_.state_layout_.pieces(context_.layer), input_.state_tables);
+  }
+
   /// Computes queries, keys and values of all rows, and appends keys and values.
   void append_block(const LayerWeights& layer) {
     const bool has_norm = bool{layer.attention_norm};
@@ -112,8 +128,10 @@ class Transformer::Pass {
     const MatmulArgs matmuls[] = {
         product(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
         product(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
-        product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
-    project({.norm = has_norm ? &norm : nullptr, .matmuls = matmuls});
+        product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias),
+        product(LaunchSite::QueryProjection, layer.attention_gate, s().mixer_gate, {})};
+    project({.norm = has_norm ? &norm : nullptr,
+             .matmuls = std::span(matmuls).first(layer.attention_gate.data ? 4 : 3)});
     if (layer.norms_all_heads) {
       norm_all_heads(LaunchSite::QueryNorm, s().q, layer.query_norm, model_.config_.n_heads);
       norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, shape().n_kv_heads);
@@ -136,12 +154,18 @@ class Transformer::Pass {
   void attention_block(const LayerWeights& layer) {
     attend(layer);
     const bool has_norm = bool{layer.attention_output_norm};
-    matmul({.site = LaunchSite::AttentionOutput,
-            .weight = layer.attention_output,
-            .x = s().attention,
-            .out = has_norm ? s().normed : x(),
-            .accumulate = !has_norm,
-            .bias = layer.attention_output_bias});
+    const bool has_gate = bool{layer.attention_gate.data};
+    const SwiGluArgs gate{.gate = s().mixer_gate + first_row_ * heads_width(),
+                          .up = s().attention,
+                          .width = heads_width(),
+                          .activation = Activation::Sigmoid};
+    const MatmulArgs output{.site = LaunchSite::AttentionOutput,
+                            .weight = layer.attention_output,
+                            .x = has_gate ? gate.gate : s().attention,
+                            .out = has_norm ? s().normed : x(),
+                            .accumulate = !has_norm,
+                            .bias = layer.attention_output_bias};
+    project({.swiglu = has_gate ? &gate : nullptr, .matmuls = {&output, 1}});
     if (has_norm) add_normed(LaunchSite::AttentionNorm, layer.attention_output_norm);
   }
 
@@ -184,9 +208,8 @@ class Transformer::Pass {
   void attend(const LayerWeights& layer) {
     launch([&](Backend& b) {
       const ModelConfig& config = model_.config_;
-      const std::size_t q_width = std::size_t{config.n_heads} * shape().head_dim;
       return b.attention(context_, {.layout = model_.kv_layout_.layer(context_.layer),
-                                    .q = s().q + first_row_ * q_width,
+                                    .q = s().q + first_row_ * heads_width(),
                                     .out = s().attention,
                                     .n_heads = config.n_heads,
                                     .scale = config.scales.attention,
@@ -222,12 +245,14 @@ class Transformer::Pass {
     bool accumulate;
   };
   void feed_forward(const LayerWeights& layer, const FeedForwardRows& rows) {
+    const bool has_gate = bool{layer.ffn_gate.data};
     launch([&](Backend& b) {
       return b.feed_forward(
           context_,
           {.norm = rows.norm,
-           .gate = {LaunchSite::FfnGate, layer.ffn_gate, rows.x, s().gate},
-           .up = {LaunchSite::FfnUp, layer.ffn_up, rows.x, s().up},
+           .gate = {LaunchSite::FfnGate, has_gate ? layer.ffn_gate : layer.ffn_up, rows.x,
+                    s().gate},
+           .up = {LaunchSite::FfnUp, has_gate ? layer.ffn_up : WeightMatrix{}, rows.x, s().up},
            .down = {LaunchSite::FfnDown, layer.ffn_down, s().gate, rows.out, rows.accumulate},
            .activation = model_.config_.activation});
     });
@@ -252,23 +277,29 @@ class Transformer::Pass {
                                .selection_bias = layer.expert_selection_bias,
                                .scale = experts.scale});
     });
-    ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
-                          .weight = layer.expert_gate,
+    const bool is_latent = experts.n_latent > 0;
+    if (is_latent) matmul({LaunchSite::ExpertUp, layer.latent_down, s().normed, s().latent});
+    const bool has_gate = bool{layer.expert_gate.data};
+    ExpertMatmulArgs args{.site = LaunchSite::ExpertUp,
+                          .weight = layer.expert_up,
                           .n_experts = experts.n_experts,
                           .chosen = s().chosen,
                           .n_items = n_items(),
-                          .x = s().normed,
+                          .x = is_latent ? s().latent : s().normed,
                           .items_per_x = experts.n_used,
-                          .out = s().expert_gate,
-                          .bias = layer.expert_gate_bias};
+                          .out = has_gate ? s().expert_up : s().expert_gate,
+                          .bias = layer.expert_up_bias};
+    const float* up = args.out;
     expert_matmul(args);
-    args.site = LaunchSite::ExpertUp;
-    args.weight = layer.expert_up;
-    args.out = s().expert_up;
-    args.bias = layer.expert_up_bias;
-    expert_matmul(args);
+    if (has_gate) {
+      args.site = LaunchSite::ExpertGate;
+      args.weight = layer.expert_gate;
+      args.out = s().expert_gate;
+      args.bias = layer.expert_gate_bias;
+      expert_matmul(args);
+    }
     launch([&](Backend& b) {
-      return b.swiglu(context_, {s().expert_gate, s().expert_up, experts.n_used * experts.n_ff,
+      return b.swiglu(context_, {s().expert_gate, up, experts.n_used * experts.n_ff,
                                  model_.config_.activation});
     });
     expert_matmul({.site = LaunchSite::ExpertDown,
@@ -280,7 +311,16 @@ class Transformer::Pass {
                    .items_per_x = 1,
                    .out = s().expert_out,
                    .bias = layer.expert_down_bias});
-    add_to_residual(s().expert_weights, experts.n_used, false);
+    if (!is_latent) return add_to_residual(s().expert_weights, experts.n_used, false);
+    launch([&](Backend& b) {
+      return b.weighted_sum(context_, {.x = s().expert_out,
+                                       .weights = s().expert_weights,
+                                       .out = s().latent,
+                                       .n_terms = experts.n_used,
+                                       .width = experts.n_latent,
+                                       .accumulate = false});
+    });
+    matmul({LaunchSite::ExpertDown, layer.latent_up, s().latent, x(), true});
   }
 
   void shared_expert(const LayerWeights& layer) {
@@ -334,6 +374,7 @@ class Transformer::Pass {
   }
 
   StepBuffers& s() { return model_.scratch_; }
+  std::uint32_t heads_width() const { return model_.config_.n_heads * shape().head_dim; }
   const LayerConfig& shape() const { return model_.config_.layers[context_.layer]; }
   /// The first row of the residual that the operators of context_ change.
   float* x() { return s().x + first_row_ * model_.config_.n_embd; }
@@ -363,6 +404,8 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,
           "a step fits the limits of its scratch memory");
+  expects(state_layout_.blocks() == 0 || input.state_tables.size() == input.gates->sequence_count(),
+          "every sequence has a place for its state");
   const auto grow = [](std::uint32_t& used, std::size_t rows) {
     used = std::max(used, static_cast<std::uint32_t>(rows));
   };

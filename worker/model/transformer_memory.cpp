@@ -11,16 +11,19 @@ namespace leasehold {
 BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limits& limits) {
   const std::uint32_t heads_width = config.n_heads * config.head_dim;
   const std::uint32_t ff_width = std::max(common_ff(config), config.experts.n_ff);
+  const std::uint32_t mixer_width = mixer_gate_width(config);
   return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
           .n_heads = config.n_heads,
           .head_dim = config.head_dim,
-          .max_width = std::max({config.n_embd, ff_width, heads_width}),
+          .max_width = std::max(
+              {config.n_embd, ff_width, heads_width, mixer_width, config.experts.n_latent}),
           .n_experts = config.experts.n_experts,
           .n_experts_used = config.experts.n_used,
           .max_logit_rows = limits.max_logit_rows,
           .rope_dim = config.rope.dim,
           .n_vocab = config.n_vocab,
+          .has_recurrent_state = config.recurrent.n_taps > 0,
           .scratch_bytes = step_buffer_bytes(config, limits)};
 }
 

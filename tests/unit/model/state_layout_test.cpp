@@ -1,4 +1,4 @@
-#include <catch2/catch_test_macros.hpp>
+#include <catch2/catch.hpp>
 
 #include "kernels/model/kv_type.hpp"
 
@@ -8,13 +8,13 @@ namespace {
 
 /// Two heads of 64 floats and a convolution of 40 in the first layer, nothing in the second, a
 /// convolution only in the third.
-constexpr StateShape kShapes[] = {
+constexpr StateShape kStateShapes[] = {
     {.n_heads = 2, .head_floats = 64, .convolution_floats = 40}, {}, {.convolution_floats = 16}};
 
 }  // namespace
 
 TEST_CASE("state layout: each piece lies in one block, at a multiple of 64 bytes") {
-  const StateLayout layout(kShapes, 512);
+  const StateLayout layout(kStateShapes, 512);
   CHECK(layout.blocks() == 2);
   REQUIRE(layout.pieces(0).size() == 3);
   CHECK(layout.pieces(0)[0] == StatePiece{.block = 0, .offset_bytes = 0});
@@ -26,9 +26,9 @@ TEST_CASE("state layout: each piece lies in one block, at a multiple of 64 bytes
 }
 
 TEST_CASE("state layout: the largest piece bounds the block from below") {
-  CHECK(StateLayout::largest_piece_bytes(kShapes) == 256);
-  CHECK(StateLayout(kShapes, 256).blocks() == 3);
-  const KvLayout kv({}, StateLayout::largest_piece_bytes(kShapes));
+  CHECK(StateLayout::largest_piece_bytes(kStateShapes) == 256);
+  CHECK(StateLayout(kStateShapes, 256).blocks() == 3);
+  const KvLayout kv({}, StateLayout::largest_piece_bytes(kStateShapes));
   CHECK(kv.block_size_bytes() == 256);
 }
 
