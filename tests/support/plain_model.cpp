@@ -47,6 +47,7 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   is_gpt_oss_ = config_.architecture == "gpt-oss";
   if (is_gpt_oss_ || config_.architecture == "glm4moe" || is_qwen35(config_.architecture))
     ffn_norm_ = "post_attention_norm.weight";
+  rotates_ = required(file.get_or<bool>(config_.architecture + ".rope.scaling.finetuned", true));
   is_nemotron_ = config_.architecture.starts_with("nemotron_h");
   if (is_nemotron_) ffn_norm_ = "attn_norm.weight";
   if (is_gemma_) embedding_scale_ = std::sqrt(static_cast<double>(config_.n_embd));
@@ -94,7 +95,7 @@ void PlainModel::divide_fused_tensors() {
              {{named("attn_q.weight"), std::size_t{config_.n_heads} * config_.head_dim},
               {named("attn_k.weight"), keys},
               {named("attn_v.weight"), keys}});
-    if (!tensors_.contains(named("ffn_gate.weight")))
+    if (!is_nemotron_ && !tensors_.contains(named("ffn_gate.weight")))
       divide(named("ffn_up.weight"),
              {{named("ffn_gate.weight"), config_.n_ff}, {named("ffn_up.weight"), config_.n_ff}});
     divide(named("ffn_gate_up_exps.weight"), {{named("ffn_gate_exps.weight"), config_.experts.n_ff},
@@ -179,7 +180,7 @@ double angle(const RopeConfig& rope, std::uint32_t n_context, std::size_t pair,
 /// element of the first half and one of the second half.
 void PlainModel::rotate(std::uint32_t layer, Vector& heads, std::size_t position) const {
   if (config_.architecture == "smollm3" && layer % 4 == 3) return;
-  if (config_.architecture == "granitehybrid" || is_nemotron_) return;
+  if (is_nemotron_ || !rotates_) return;
   const bool has_own_angles = config_.window_rope && (layer + 1) % full_every_ != 0;
   const RopeConfig& rope = has_own_angles ? *config_.window_rope : config_.rope;
   const std::size_t pairs = rope.dim / 2;

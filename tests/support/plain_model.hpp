@@ -80,6 +80,7 @@ class PlainModel {
   double expert_scale_ = 1;
   bool is_gemma_ = false;
   bool is_gpt_oss_ = false;
+  bool rotates_ = true;
   bool is_nemotron_ = false;  // one norm per layer, squared relu without a gate, no rotation
   std::string ffn_norm_ = "ffn_norm.weight";  // the name of the norm before the feed-forward
   std::uint32_t full_every_ = 1;              // layers with this distance have no window
