@@ -5,10 +5,10 @@
 #include <cmath>
 #include <span>
 
-#include "common/cli/print_error.hpp"
 #include "common/utf8.hpp"
 #include "kernels/model/architecture.hpp"
 #include "kernels/model/architecture_keys.hpp"
+#include "kernels/model/display_name.hpp"
 #include "kernels/model/file_kind.hpp"
 
 namespace leasehold {
@@ -22,7 +22,6 @@ constexpr std::uint32_t kMaxHeads = 1024;
 constexpr std::uint32_t kMaxHeadDim = 1024;
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
-constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::Label
 
 /// Metadata that changes the result but is not implemented; ignoring it would give silently wrong
 /// results.
@@ -45,29 +44,6 @@ constexpr UnsupportedKey kScaleKeys[] = {
     {"embedding_scale", 1.0f},
     {"residual_scale", 1.0f},
 };
-
-/// Makes a name printable: one line of whole characters, at most `kMaxNameBytes` long. The name is
-/// only shown in clients and logs, so no name is refused.
-std::string display_name(std::string_view name) {
-  std::string shown;
-  while (!name.empty()) {
-    const Utf8Step step = next_utf8(name);
-    const bool is_character = step.kind == Utf8Kind::Character;
-    const std::string_view next = is_character ? name.substr(0, step.size_bytes) : "\uFFFD";
-    if (shown.size() + next.size() > kMaxNameBytes) break;
-    shown += next;
-    name.remove_prefix(step.size_bytes);
-  }
-  return printable(shown);
-}
-
-/// Returns the architecture if the name is missing, blank or not a text.
-std::string read_name(const GgufFile& file, std::string_view architecture) {
-  const std::string fallback(architecture);
-  const std::string name =
-      display_name(file.get_or<std::string>("general.name", fallback).value_or(fallback));
-  return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
-}
 
 /// The layers of the file, with those that are not computed.
 std::uint32_t n_blocks(const ModelConfig& config) {
@@ -381,7 +357,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return unknown_architecture(file, config.architecture);
   const ArchitectureKeys keys(file, architecture->name);
-  config.name = read_name(file, architecture->name);
+  config.name = read_display_name(file, architecture->name);
   const auto n_blocks = TRY(keys.count("block_count", kMaxLayers));
   config.n_skipped_layers = TRY(read_skipped_layers(keys, n_blocks));
   config.n_layers = n_blocks - config.n_skipped_layers;
