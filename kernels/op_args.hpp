@@ -220,10 +220,6 @@ struct RecurrenceArgs {
   float* out;                          ///< [n_rows, n_heads, value_dim]
   std::span<const StatePiece> pieces;  ///< [n_heads], each [key_dim, value_dim]
   std::span<const StateTableView> state_tables;  ///< [n_sequences]
-
-  std::uint32_t group_of(std::uint32_t head) const {
-    return alternates_groups ? head % n_groups : head / (n_heads / n_groups);
-  }
 };
 
 /// Matmuls of the same rows of x. A norm or SwiGLU that computes these rows may precede them.

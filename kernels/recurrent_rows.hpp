@@ -124,10 +124,15 @@ void each_query_and_key(const RecurrenceArgs& args, std::uint32_t r, Scale&& sca
   }
 }
 
+/// The group whose keys and queries a head uses.
+inline std::uint32_t group_of(const RecurrenceArgs& args, std::uint32_t head) {
+  return args.alternates_groups ? head % args.n_groups : head / (args.n_heads / args.n_groups);
+}
+
 /// The row of a head, once its inputs are prepared.
 inline StateRow state_row(const RecurrenceArgs& args, std::uint32_t r, std::uint32_t head) {
   const float* row = args.x + std::size_t{r} * args.row_width;
-  const std::size_t in_group = std::size_t{args.group_of(head)} * args.key_dim;
+  const std::size_t in_group = std::size_t{group_of(args, head)} * args.key_dim;
   const std::size_t at = std::size_t{r} * args.n_heads + head;
   return {.query = row + args.query_offset + in_group,
           .key = row + args.key_offset + in_group,

@@ -16,6 +16,16 @@ struct StepLimits {
   std::uint32_t max_logit_rows = 64;
 };
 
+/// The buffers of a layer with recurrent state.
+struct MixerBuffers {
+  float* input = nullptr;      // [max_rows, channels]
+  float* convolved = nullptr;  // [max_rows, channels]
+  float* gate = nullptr;       // [max_rows, n_values], or the gates of attention
+  float* values = nullptr;     // [max_rows, n_values]
+  float* steps = nullptr;      // [max_rows, recurrent.n_heads]
+  float* weights = nullptr;    // [max_rows, recurrent.n_heads]
+};
+
 /// Pointers into the backend's scratch memory.
 struct StepBuffers {
   float* x = nullptr;          // [max_rows, n_embd]
@@ -28,13 +38,7 @@ struct StepBuffers {
   float* up = nullptr;         // [max_rows, common_ff]
   float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
-  // Used by models with recurrent layers.
-  float* mixer_input = nullptr;    // [max_rows, channels]
-  float* convolved = nullptr;      // [max_rows, channels]
-  float* mixer_gate = nullptr;     // [max_rows, n_values], or the gates of attention
-  float* mixer_values = nullptr;   // [max_rows, n_values]
-  float* mixer_steps = nullptr;    // [max_rows, recurrent.n_heads]
-  float* mixer_weights = nullptr;  // [max_rows, recurrent.n_heads]
+  MixerBuffers mixer = {};  // of models with recurrent layers
 
   // Used by models with experts.
   float* scores = nullptr;          // [max_rows, n_experts]
@@ -60,12 +64,12 @@ struct StepBuffers {
     take(up, rows * common_ff(config));
     take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
     const RecurrentConfig& recurrent = config.recurrent;
-    take(mixer_input, rows * recurrent.channels);
-    take(convolved, rows * recurrent.channels);
-    take(mixer_gate, rows * mixer_gate_width(config));
-    take(mixer_values, rows * recurrent.n_values());
-    take(mixer_steps, rows * recurrent.n_heads);
-    take(mixer_weights, rows * recurrent.n_heads);
+    take(mixer.input, rows * recurrent.channels);
+    take(mixer.convolved, rows * recurrent.channels);
+    take(mixer.gate, rows * mixer_gate_width(config));
+    take(mixer.values, rows * recurrent.n_values());
+    take(mixer.steps, rows * recurrent.n_heads);
+    take(mixer.weights, rows * recurrent.n_heads);
     const ExpertConfig& experts = config.experts;
     if (experts.n_experts == 0) return;
     const std::size_t used = rows * experts.n_used;

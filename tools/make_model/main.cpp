@@ -34,7 +34,7 @@ struct Options {
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   std::optional<std::uint32_t> dense_layers, rope_dim;
-  std::optional<std::uint32_t> state_size, state_groups, state_heads;
+  StateSizes state;
   bool tied = false;
   bool has_optional = false;
   bool embeds = false;
@@ -83,13 +83,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--rope-dim", options.rope_dim,
                  "Rotated elements of a head; default: the whole head")
       ->group(group);
-  app.add_option("--state-size", options.state_size,
+  app.add_option("--state-size", options.state.key_size,
                  "Width of a key of a recurrent state; default: head width")
       ->group(group);
-  app.add_option("--state-groups", options.state_groups,
+  app.add_option("--state-groups", options.state.groups,
                  "Key heads of a recurrent state; default: key and value heads")
       ->group(group);
-  app.add_option("--state-heads", options.state_heads,
+  app.add_option("--state-heads", options.state.heads,
                  "Value heads of a recurrent state; default: attention heads")
       ->group(group);
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
@@ -110,9 +110,6 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.expert_ffn = options.expert_ffn.value_or(shape.expert_ffn);
   shape.dense_layers = options.dense_layers.value_or(shape.dense_layers);
   shape.rope_width = options.rope_dim.value_or(shape.rope_width);
-  shape.state_size = options.state_size.value_or(shape.state_size);
-  shape.state_groups = options.state_groups.value_or(shape.state_groups);
-  shape.state_heads = options.state_heads.value_or(shape.state_heads);
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);
@@ -124,6 +121,7 @@ Result<ModelRequest> request_from(const Options& options) {
   ModelRequest request;
   request.architecture = TRY(architecture_from(options.architecture));
   request.shape = with_changes(TRY(named_shape(options.shape)), options);
+  request.state = options.state;
   const WeightType weight = TRY(weight_type_from(options.type));
   request.type = weight.type;
   request.is_mix = weight.is_mix;

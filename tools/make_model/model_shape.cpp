@@ -170,9 +170,9 @@ RecurrentConfig recurrent_shape(const ModelRequest& request) {
     return {.n_taps = 3, .channels = shape.embd};
   RecurrentConfig recurrent{
       .n_taps = 4,
-      .n_groups = shape.state_groups != 0 ? shape.state_groups : shape.kv_heads,
-      .n_heads = shape.state_heads != 0 ? shape.state_heads : shape.heads,
-      .key_dim = shape.state_size != 0 ? shape.state_size : shape.head_dim()};
+      .n_groups = request.state.groups != 0 ? request.state.groups : shape.kv_heads,
+      .n_heads = request.state.heads != 0 ? request.state.heads : shape.heads,
+      .key_dim = request.state.key_size != 0 ? request.state.key_size : shape.head_dim()};
   recurrent.head_dim = recurrent.key_dim;
   recurrent.channels = (2 * recurrent.n_groups + recurrent.n_heads) * recurrent.key_dim;
   return recurrent;

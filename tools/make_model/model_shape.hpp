@@ -37,15 +37,19 @@ struct ModelShape {
   std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
   std::uint32_t rope_width = 0;    ///< Rotated elements of a head; 0: all.
   std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
-  std::uint32_t state_size = 0;    ///< Elements of a key of a recurrent state; 0: head_dim().
-  std::uint32_t state_groups = 0;  ///< Key heads of a recurrent state; 0: kv_heads.
-  std::uint32_t state_heads = 0;   ///< Value heads of a recurrent state; 0: heads.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
   std::uint32_t rope_dim() const { return rope_width != 0 ? rope_width : head_dim(); }
+};
+
+/// Sizes of a recurrent state, in models that have one.
+struct StateSizes {
+  std::uint32_t key_size = 0;  ///< Elements of a key; 0: head_dim().
+  std::uint32_t groups = 0;    ///< Key heads; 0: kv_heads.
+  std::uint32_t heads = 0;     ///< Value heads; 0: heads of the attention.
 };
 
 /// The type of all matrices, or in a mix of most matrices.
@@ -58,6 +62,7 @@ struct WeightType {
 struct ModelRequest {
   std::string_view architecture = "llama";  ///< A name of kernels/model/architecture.hpp.
   ModelShape shape;
+  StateSizes state = {};
   TensorType type = TensorType::F32;
   bool is_mix = false;  ///< Some matrices have another type (tensor_plan.hpp); `type` is Q4_K.
   std::uint64_t seed = 0;

@@ -18,11 +18,11 @@ LaunchStatus RecurrentLayer::project(Backend& backend, const LaunchContext& cont
                                      const RmsNormArgs& norm) const {
   std::array<MatmulArgs, ProjectionArgs::kMaxMatmuls> matmuls;
   std::size_t n = 0;
-  for (const auto& [weight, out] : {std::pair(&weights_.input, buffers_.mixer_input),
-                                    std::pair(&weights_.gate, buffers_.mixer_gate),
-                                    std::pair(&weights_.output_gate, buffers_.mixer_values),
-                                    std::pair(&weights_.steps, buffers_.mixer_steps),
-                                    std::pair(&weights_.update_weights, buffers_.mixer_weights)})
+  for (const auto& [weight, out] :
+       {std::pair(&weights_.input, buffers_.input), std::pair(&weights_.gate, buffers_.gate),
+        std::pair(&weights_.output_gate, buffers_.values),
+        std::pair(&weights_.steps, buffers_.steps),
+        std::pair(&weights_.update_weights, buffers_.weights)})
     if (weight->data)
       matmuls[n++] = {
           .site = LaunchSite::MixerProjection, .weight = *weight, .x = norm.out, .out = out};
@@ -31,9 +31,9 @@ LaunchStatus RecurrentLayer::project(Backend& backend, const LaunchContext& cont
 
 /// A short convolution has gates before and behind it, and no activation.
 LaunchStatus RecurrentLayer::convolve(Backend& backend, const LaunchContext& context) const {
-  return backend.convolution(context, {.x = buffers_.mixer_input,
-                                       .input_gate = has_heads() ? nullptr : buffers_.mixer_gate,
-                                       .output_gate = has_heads() ? nullptr : buffers_.mixer_values,
+  return backend.convolution(context, {.x = buffers_.input,
+                                       .input_gate = has_heads() ? nullptr : buffers_.gate,
+                                       .output_gate = has_heads() ? nullptr : buffers_.values,
                                        .out = buffers_.convolved,
                                        .n_channels = config_.recurrent.channels,
                                        .n_taps = config_.recurrent.n_taps,
@@ -63,26 +63,26 @@ LaunchStatus RecurrentLayer::update_state(Backend& backend, const LaunchContext&
                              .key_dim = shape.key_dim,
                              .value_dim = shape.head_dim,
                              .alternates_groups = shape.alternates_groups,
-                             .steps = buffers_.mixer_steps,
-                             .weights = buffers_.mixer_weights,
+                             .steps = buffers_.steps,
+                             .weights = buffers_.weights,
                              .step_bias = weights_.step_bias,
                              .decay_rates = weights_.decay_rates,
                              .skip = weights_.skip,
                              .epsilon = config_.head_epsilon,
-                             .out = buffers_.mixer_values,
+                             .out = buffers_.values,
                              .pieces = pieces_,
                              .state_tables = state_tables_});
 }
 
 /// A delta net norms each head, then gates it; Mamba-2 gates, then norms the heads of a group
-/// together. The result is in buffers.mixer_gate.
+/// together. The result is in buffers.gate.
 LaunchStatus RecurrentLayer::gate(Backend& backend, const LaunchContext& context,
                                   std::size_t first_row) const {
   const RecurrentConfig& shape = config_.recurrent;
   const bool is_delta = mixer_ == Mixer::DeltaNet;
   const std::uint32_t n_vectors = is_delta ? shape.n_heads : shape.n_groups;
-  float* values = buffers_.mixer_values + first_row * shape.n_values();
-  float* gates = buffers_.mixer_gate + first_row * shape.n_values();
+  float* values = buffers_.values + first_row * shape.n_values();
+  float* gates = buffers_.gate + first_row * shape.n_values();
   const RmsNormArgs norm{.site = LaunchSite::MixerNorm,
                          .x = is_delta ? values : gates,
                          .weight = weights_.norm,
@@ -103,7 +103,7 @@ LaunchStatus RecurrentLayer::add_output(Backend& backend, const LaunchContext& c
   LaunchStatus status{context.gates->all()};
   if (has_heads()) status &= gate(backend, context, first_row);
   if (status.none_live()) return status;
-  const float* values = has_heads() ? buffers_.mixer_gate : buffers_.convolved;
+  const float* values = has_heads() ? buffers_.gate : buffers_.convolved;
   return status &= backend.matmul(context, {.site = LaunchSite::MixerOutput,
                                             .weight = weights_.output,
                                             .x = values + first_row * config_.recurrent.n_values(),

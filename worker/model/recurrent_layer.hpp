@@ -23,7 +23,7 @@ class RecurrentLayer {
  public:
   /// `pieces`: the layer's part of the state. `state_tables`: [n_sequences].
   RecurrentLayer(const ModelConfig& config, Mixer mixer, const RecurrentWeights& weights,
-                 const StepBuffers& buffers, std::span<const StatePiece> pieces,
+                 const MixerBuffers& buffers, std::span<const StatePiece> pieces,
                  std::span<const StateTableView> state_tables)
       : config_(config),
         mixer_(mixer),
@@ -32,12 +32,12 @@ class RecurrentLayer {
         pieces_(pieces),
         state_tables_(state_tables) {}
 
-  /// `norm` computes the input of the layer, buffers.normed. `context` has all rows of the step.
+  /// `norm` computes the input of the layer. `context` has all rows of the step.
   LaunchStatus advance(Backend& backend, const LaunchContext& context,
                        const RmsNormArgs& norm) const;
 
-  /// Adds the output of the rows of `context`, of which `first_row` is the first in the step, to
-  /// `residual`.
+  /// Adds the output of the rows of `context` to `residual`. The first of them is row `first_row`
+  /// of the step.
   LaunchStatus add_output(Backend& backend, const LaunchContext& context, std::size_t first_row,
                           float* residual) const;
 
@@ -52,7 +52,7 @@ class RecurrentLayer {
   const ModelConfig& config_;
   Mixer mixer_;
   const RecurrentWeights& weights_;
-  const StepBuffers& buffers_;
+  const MixerBuffers& buffers_;
   std::span<const StatePiece> pieces_;
   std::span<const StateTableView> state_tables_;
 };

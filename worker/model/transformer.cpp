@@ -109,7 +109,7 @@ class Transformer::Pass {
   }
 
   RecurrentLayer recurrent(const LayerWeights& layer) {
-    return RecurrentLayer(model_.config_, shape().mixer, layer.recurrent, s(),
+    return RecurrentLayer(model_.config_, shape().mixer, layer.recurrent, s().mixer,
                           model_.state_layout_.pieces(context_.layer), input_.state_tables);
   }
 
@@ -129,7 +129,7 @@ class Transformer::Pass {
         product(LaunchSite::QueryProjection, layer.query, s().q, layer.query_bias),
         product(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
         product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias),
-        product(LaunchSite::QueryProjection, layer.attention_gate, s().mixer_gate, {})};
+        product(LaunchSite::QueryProjection, layer.attention_gate, s().mixer.gate, {})};
     project({.norm = has_norm ? &norm : nullptr,
              .matmuls = std::span(matmuls).first(layer.attention_gate.data ? 4 : 3)});
     if (layer.norms_all_heads) {
@@ -155,7 +155,7 @@ class Transformer::Pass {
     attend(layer);
     const bool has_norm = bool{layer.attention_output_norm};
     const bool has_gate = bool{layer.attention_gate.data};
-    const SwiGluArgs gate{.gate = s().mixer_gate + first_row_ * heads_width(),
+    const SwiGluArgs gate{.gate = s().mixer.gate + first_row_ * heads_width(),
                           .up = s().attention,
                           .width = heads_width(),
                           .activation = Activation::Sigmoid};
