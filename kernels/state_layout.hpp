@@ -43,6 +43,9 @@ struct StateTableView {
   std::span<const Leased<std::byte>> to;
 };
 
+/// The copies of the state that each sequence has.
+inline constexpr std::uint32_t kStateCopies = 2;
+
 /// Where the pieces of all layers lie. Without pieces, `blocks()` is 0.
 class StateLayout {
  public:

@@ -70,6 +70,10 @@ KvLayout kv_layout(const ModelConfig& config, KvType type) {
   return KvLayout(std::move(layers), StateLayout::largest_piece_bytes(state_shapes(config)));
 }
 
+bool has_recurrent_state(const ModelConfig& config) {
+  return StateLayout::largest_piece_bytes(state_shapes(config)) > 0;
+}
+
 StateLayout state_layout(const ModelConfig& config, const KvLayout& kv) {
   return StateLayout(state_shapes(config), kv.block_size_bytes());
 }

@@ -30,6 +30,8 @@ std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
 KvLayout kv_layout(const ModelConfig& config, KvType type);
 /// The layout of the model's recurrent state in blocks of `kv`, which is that of the same model.
 StateLayout state_layout(const ModelConfig& config, const KvLayout& kv);
+/// True if a layer of the model keeps a recurrent state.
+bool has_recurrent_state(const ModelConfig& config);
 /// Like `kv_layout`, for a type that the user chose.
 /// Errors: BadRequest if the model's heads cannot be stored as `type`.
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type);
