@@ -32,14 +32,6 @@ Result<void> limit_context(OpenedModel& model, std::uint32_t max_context) {
   return {};
 }
 
-/// Refuses models with recurrent state, whose memory the engine does not hold.
-Result<void> refuse_state(const ModelConfig& config, const KvLayout& kv) {
-  if (state_layout(config, kv).blocks() == 0) return {};
-  return fail(Errc::UnsupportedModel,
-              fmt::format("{}: layers of {} keep a recurrent state; this build cannot serve them",
-                          config.name, config.architecture));
-}
-
 /// Warns when the weights exceed the memory that the control group has left. This is not an error,
 /// because another worker may have filled the weights, and its group is then charged for them.
 void warn_of_group_limit(const MachineMemory& memory, std::uint64_t weights_bytes) {
@@ -99,7 +91,6 @@ Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
       config.has_sliding_window ? ContextBound::SlidingWindow : ContextBound::Model;
   const KvLayout kv = TRY(kv_layout_of(config, options.kv_type));
   TRY(check_record_block_size(kv.block_size_bytes()));
-  TRY(refuse_state(config, kv));
   OpenedChat opened = TRY(options.chat_template_path.empty()
                               ? open_own_chat(file, tokenizer)
                               : open_chat_file(file, tokenizer, options.chat_template_path));
