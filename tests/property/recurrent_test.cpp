@@ -23,7 +23,7 @@ struct HybridSizes {
   HybridSizes() {
     EngineRig rig({.model_path = hybrid_model()});
     block_bytes = rig.engine().kv_block_size_bytes();
-    const SchedulerLimits& limits = rig.engine().scheduler().limits();
+    const SchedulerLimits& limits = rig.engine().scheduler().fit().limits();
     fixed = limits.record_blocks + kStateCopies * limits.state_blocks;
     state = limits.state_blocks;
     n_vocab = static_cast<TokenId>(rig.config().n_vocab);
@@ -209,7 +209,7 @@ TEST_CASE("recurrent: the next question of a conversation computes only what is 
 }
 
 TEST_CASE("recurrent: texts with the same beginning start at its last snapshot") {
-  constexpr std::uint32_t kAt = kSnapshotBlocks * KvLayout::kBlockTokens;
+  constexpr std::uint32_t kAt = kSnapshotPositions;
   EngineRig rig(hybrid_options(kAmple));
   const LeaseId lease = rig.grant("t");
   const std::vector<TokenId> beginning = hybrid_prompt(8, kAt + 20);

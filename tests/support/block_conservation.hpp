@@ -45,7 +45,7 @@ inline void check_block_conservation(const Scheduler& scheduler) {
     for (const PrefixId id : tenancy.prefixes.entries())
       require(held[lease].insert(tenancy.prefixes.block(id)).second, lease, "one is cached twice");
     for (const PrefixId id : tenancy.prefixes.entries())
-      for (const BlockId block : tenancy.prefixes.state(id))
+      for (const BlockId block : tenancy.prefixes.states().of(id))
         require(held[lease].insert(block).second, lease, "a cached state has another user");
   }
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {

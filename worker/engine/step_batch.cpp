@@ -69,8 +69,8 @@ Result<StepBatch::StateAddresses> StepBatch::state_addresses(const Sequence& seq
   const LeaseId lease = sequence.request.lease;
   const RecurrentState& state = sequence.blocks.recurrent();
   const auto from = TRY(addresses_of(lease, state.from(), memory));
-  return StateAddresses{.from = {from.begin(), from.end()},
-                        .to = TRY(addresses_of(lease, state.to(), memory))};
+  auto to = TRY(addresses_of(lease, state.to(), memory));
+  return StateAddresses{.from = {from.begin(), from.end()}, .to = std::move(to)};
 }
 
 void StepBatch::add_rows(const PlannedRows& part, std::uint32_t index) {

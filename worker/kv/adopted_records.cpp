@@ -95,12 +95,12 @@ OwnedText AdoptedRecords::text_of(const SequenceRecord& record, std::uint32_t bl
 /// Returns the number of blocks taken.
 std::uint32_t AdoptedRecords::cache_state(const SequenceRecord& record, PrefixId end,
                                           BlockPool& pool, PrefixIndex& index) const {
-  if (record.state.empty() || index.has_state(end)) return 0;
+  if (record.state.empty() || index.states().has(end)) return 0;
   for (const BlockId block : record.state) {
     const bool taken = pool.take(block);
     expects(taken, "a block of a state has no other use");
   }
-  index.set_state(end, record.state);
+  index.states().set(end, record.state);
   return model_.state_blocks;
 }
 

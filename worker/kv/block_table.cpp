@@ -95,15 +95,15 @@ void BlockTable::cache_state(const OwnedText& text, PrefixIndex& index) {
     cached_.push_back(*entry);
     index.mark_end(*entry);
   }
-  if (!index.has_state(last_cached())) index.set_state(last_cached(), recurrent_.take_valid());
+  if (!index.states().has(last_cached()))
+    index.states().set(last_cached(), recurrent_.take_valid());
 }
 
-std::vector<BlockCopy> BlockTable::copy_state(std::span<const BlockId> state, BlockPool& pool) {
-  recurrent_.take_filled(pool, true);
-  std::vector<BlockCopy> copies;
-  for (std::size_t i = 0; i < state.size(); ++i)
-    copies.push_back({.from = state[i], .to = recurrent_.from()[i]});
-  return copies;
+std::vector<BlockId> BlockTable::moved() const {
+  const std::span<const BlockId> positions = blocks().first(committed_blocks());
+  std::vector<BlockId> moved(positions.begin(), positions.end());
+  moved.insert(moved.end(), recurrent_.from().begin(), recurrent_.from().end());
+  return moved;
 }
 
 void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
@@ -141,9 +141,11 @@ std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& poo
                   pool.take(static_cast<std::uint32_t>(record_blocks_.size()), copy.record_blocks_);
   expects(ok, "a copy has a free block for each block");
   if (!recurrent_.blocks().empty()) copy.recurrent_.take_filled(pool, committed_ > 0);
+  const std::vector<BlockId> from = moved();
+  const std::vector<BlockId> to = copy.moved();
   std::vector<BlockCopy> copies;
-  for (std::uint32_t i = published_blocks_; i < moved_blocks(); ++i)
-    copies.push_back({.from = moved_block(i), .to = copy.moved_block(i)});
+  for (std::size_t i = published_blocks_; i < from.size(); ++i)
+    copies.push_back({.from = from[i], .to = to[i]});
   return {std::move(copy), std::move(copies)};
 }
 
@@ -151,12 +153,13 @@ std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& poo
 
 std::vector<BlockCopy> BlockTable::swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index) {
   expects(published_blocks_ == 0, "published blocks are not copied");
-  expects(swap.free_blocks() >= moved_blocks(), "a swap-out has a swap block for each block");
+  const std::vector<BlockId> from = moved();
+  expects(swap.free_blocks() >= from.size(), "a swap-out has a swap block for each block");
   become(KvState::Swapped);
   std::vector<BlockCopy> copies;
-  for (std::uint32_t i = 0; i < moved_blocks(); ++i) {
+  for (const BlockId block : from) {
     swapped_.push_back(*swap.take());
-    copies.push_back({.from = moved_block(i), .to = swapped_[i]});
+    copies.push_back({.from = block, .to = swapped_.back()});
   }
   give_back(pool, index);
   return copies;
@@ -181,9 +184,11 @@ std::size_t BlockTable::take_again(std::vector<PrefixId> chain, BlockPool& pool,
 std::vector<BlockCopy> BlockTable::swap_in(std::vector<PrefixId> chain, BlockPool& pool,
                                            BlockPool& swap, const PrefixIndex& index) {
   become(KvState::Active);
+  const std::size_t cached = take_again(std::move(chain), pool, index);
+  const std::vector<BlockId> to = moved();
   std::vector<BlockCopy> copies;
-  for (std::size_t i = take_again(std::move(chain), pool, index); i < swapped_.size(); ++i)
-    copies.push_back({.from = swapped_[i], .to = moved_block(static_cast<std::uint32_t>(i))});
+  for (std::size_t i = cached; i < swapped_.size(); ++i)
+    copies.push_back({.from = swapped_[i], .to = to[i]});
   release_swapped(swap);
   return copies;
 }

@@ -70,9 +70,6 @@ class BlockTable {
   Result<void> reserve_state(std::span<const BlockId> valid, BlockPool& pool) {
     return valid.empty() ? recurrent_.reserve(pool) : recurrent_.start_with(valid, pool);
   }
-  /// Like `reserve_state`, but returns the copies of `state` into the table's own blocks.
-  /// Precondition: the pool has the free blocks.
-  std::vector<BlockCopy> copy_state(std::span<const BlockId> state, BlockPool& pool);
 
   /// Makes positions 0 … n_positions - 1 final. The table becomes Active. If positions were added,
   /// the state that the step wrote is that of the last one.
@@ -93,7 +90,7 @@ class BlockTable {
   void free(BlockPool& pool, PrefixIndex& index);
 
   /// Takes a swap block for each block that moves, and releases every KV block like `free`.
-  /// Precondition: Active without published blocks, and `swap` has `moved_blocks` free blocks.
+  /// Precondition: Active without published blocks, and `swap` has a free block for each.
   std::vector<BlockCopy> swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index);
 
   /// Starts the table with the blocks of a chain, takes a KV block for each other swapped block and
@@ -131,24 +128,12 @@ class BlockTable {
   KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
   std::uint32_t committed_blocks() const { return blocks_for(committed_); }
-  std::uint32_t moved_blocks() const {
-    return committed_blocks() + static_cast<std::uint32_t>(recurrent_.from().size());
-  }
-  /// The KV block that is number `index` of those that move. Precondition: index < moved_blocks().
-  BlockId moved_block(std::uint32_t index) const {
-    const std::uint32_t positions = committed_blocks();
-    return index < positions ? blocks_[index] : recurrent_.from()[index - positions];
-  }
+  /// The KV blocks that move, in their order.
+  std::vector<BlockId> moved() const;
   std::span<const BlockId> blocks() const { return blocks_; }
   /// The blocks of positions 0 … n_positions - 1. Precondition: they are reserved.
   std::span<const BlockId> blocks_of(std::uint32_t n_positions) const {
     return blocks().first(blocks_for(n_positions));
-  }
-  /// With a recurrent state: the rows up to the next multiple of `interval` blocks. Otherwise
-  /// unlimited.
-  std::uint32_t rows_to_boundary(std::uint32_t interval) const {
-    const std::uint32_t positions = interval * tokens_per_block_;
-    return recurrent_.exists() ? positions - committed_ % positions : ~std::uint32_t{0};
   }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
   const RecurrentState& recurrent() const { return recurrent_; }

@@ -184,7 +184,7 @@ void PrefixIndex::forget(PrefixId id) {
 
 /// Appends the blocks of the entry and of its state to `blocks`.
 void PrefixIndex::remove(PrefixId id, std::vector<BlockId>& blocks) {
-  std::ranges::copy(take_state(id), std::back_inserter(blocks));
+  std::ranges::copy(states_.take(id), std::back_inserter(blocks));
   const auto found = entries_.find(id);
   const Entry& entry = found->second;
   expects(entry.references == 0, "only an unused entry is removed");
@@ -200,32 +200,6 @@ void PrefixIndex::remove(PrefixId id, std::vector<BlockId>& blocks) {
 void PrefixIndex::evict_one(PrefixId id, std::vector<BlockId>& blocks) {
   ++counters_.evictions;
   remove(id, blocks);
-}
-
-// --------------------------------------------------------------------------------------- states
-
-void PrefixIndex::set_state(PrefixId id, std::vector<BlockId> blocks) {
-  Entry& entry = entries_.at(id);
-  expects(entry.state.empty() && !blocks.empty(), "an entry has one state");
-  entry.state_age = ++states_added_;
-  states_.emplace(entry.state_age, id);
-  state_blocks_ += static_cast<std::uint32_t>(blocks.size());
-  entry.state = std::move(blocks);
-}
-
-std::vector<BlockId> PrefixIndex::take_state(PrefixId id) {
-  Entry& entry = entries_.at(id);
-  if (entry.state.empty()) return {};
-  states_.erase(entry.state_age);
-  state_blocks_ -= static_cast<std::uint32_t>(entry.state.size());
-  return std::exchange(entry.state, {});
-}
-
-std::vector<BlockId> PrefixIndex::limit_states(std::uint32_t most) {
-  std::vector<BlockId> blocks;
-  while (state_blocks_ > most)
-    std::ranges::copy(take_state(states_.begin()->second), std::back_inserter(blocks));
-  return blocks;
 }
 
 // ----------------------------------------------------------------------------------------- ends
@@ -249,7 +223,7 @@ std::optional<PrefixIndex::Tail> PrefixIndex::find_tail(PrefixId parent, const O
     const std::uint32_t positions = positions_of_end(id, parent, rest);
     if (positions <= (most ? most->positions : 0)) continue;
     const std::size_t size = entries_.at(id).tokens.size();
-    if (needs_state && (!has_state(id) || positions < size)) continue;
+    if (needs_state && (!states_.has(id) || positions < size)) continue;
     std::set<PrefixId> with_followers = with_descendants({id});
     const auto is_kept = [&](PrefixId each) {
       return each != id && entries_.at(each).tokens.size() >= size;  // a full block
@@ -265,7 +239,7 @@ std::optional<PrefixIndex::End> PrefixIndex::take_tail(PrefixId parent, const Ow
   const std::optional<Tail> tail = find_tail(parent, rest, needs_state);
   if (!tail) return std::nullopt;
   End taken{.block = block(tail->id), .positions = tail->positions, .state = {}, .free = {}};
-  if (needs_state) taken.state = take_state(tail->id);
+  if (needs_state) taken.state = states_.take(tail->id);
   for (const PrefixId id : tail->removed) remove(id, taken.free);
   std::erase(taken.free, taken.block);
   return taken;
@@ -297,8 +271,8 @@ void PrefixIndex::drop_users() {
 std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {
   std::vector<BlockId> blocks;
   while (blocks.size() < count && !unused_.empty()) evict_one(unused_.begin()->second, blocks);
-  while (blocks.size() < count && !states_.empty())
-    std::ranges::copy(take_state(states_.begin()->second), std::back_inserter(blocks));
+  while (blocks.size() < count && states_.blocks() > 0)
+    std::ranges::copy(states_.take_oldest(), std::back_inserter(blocks));
   return blocks;
 }
 
@@ -310,12 +284,7 @@ std::vector<BlockId> PrefixIndex::evict_extent(ExtentId extent) {
   }
   std::vector<BlockId> blocks;
   for (const PrefixId id : with_descendants(std::move(ids))) evict_one(id, blocks);
-  std::vector<PrefixId> with_state;
-  for (const auto& [age, id] : states_) {
-    if (std::ranges::any_of(entries_.at(id).state, lies_there)) with_state.push_back(id);
-  }
-  for (const PrefixId id : with_state)
-    std::ranges::copy(take_state(id), std::back_inserter(blocks));
+  std::ranges::copy(states_.take_in(extent), std::back_inserter(blocks));
   return blocks;
 }
 
@@ -327,8 +296,7 @@ std::uint32_t PrefixIndex::unused_of(std::span<const PrefixId> chain) const {
 std::map<ExtentId, std::uint32_t> PrefixIndex::unused_by_extent() const {
   std::map<ExtentId, std::uint32_t> counts;
   for (const auto& [released, id] : unused_) ++counts[entries_.at(id).block.extent];
-  for (const auto& [age, id] : states_)
-    for (const BlockId block : entries_.at(id).state) ++counts[block.extent];
+  states_.count_by_extent(counts);
   return counts;
 }
 

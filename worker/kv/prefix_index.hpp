@@ -39,13 +39,12 @@
 #include <utility>
 #include <vector>
 
-#include "worker/kv/block_pool.hpp"
+#include "worker/kv/cached_states.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {
 
 using PrefixKey = std::array<std::byte, 32>;
-using PrefixId = StrongId<struct PrefixTag>;  ///< An entry; never reused. 0: before the first one.
 
 /// The key of a block whose parent has the key `parent`.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens);
@@ -112,17 +111,9 @@ class PrefixIndex {
   /// Like `add`, but references the entry of a text that is cached already.
   std::optional<PrefixId> add_or_take(PrefixId parent, const OwnedText& block_text, BlockId block);
 
-  /// Gives the blocks of a state to an entry without one.
-  void set_state(PrefixId id, std::vector<BlockId> blocks);
-  /// Takes the blocks of an entry's state, which then belong to the caller; empty without a state.
-  std::vector<BlockId> take_state(PrefixId id);
-  bool has_state(PrefixId id) const { return !entries_.at(id).state.empty(); }
-  /// Empty without a state.
-  std::span<const BlockId> state(PrefixId id) const { return entries_.at(id).state; }
-  /// Blocks of all states.
-  std::uint32_t state_blocks() const { return state_blocks_; }
-  /// Removes states while they have more than `most` blocks in total. Returns their blocks.
-  std::vector<BlockId> limit_states(std::uint32_t most);
+  /// The states of the entries. A state is only set for an entry that exists.
+  CachedStates& states() { return states_; }
+  const CachedStates& states() const { return states_; }
 
   /// Marks an entry as an end. Its text may be shorter than a block.
   void mark_end(PrefixId id) { ends_.insert(id); }
@@ -172,7 +163,7 @@ class PrefixIndex {
   std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
   /// Blocks that can be evicted: those of entries that no sequence references, and all states.
   std::uint32_t unused() const {
-    return static_cast<std::uint32_t>(unused_.size()) + state_blocks_;
+    return static_cast<std::uint32_t>(unused_.size()) + states_.blocks();
   }
   /// Entries of the chain that no sequence references.
   std::uint32_t unused_of(std::span<const PrefixId> chain) const;
@@ -191,8 +182,6 @@ class PrefixIndex {
     // release count when it became unused; greater for a parent than for its children
     std::uint64_t released = 0;
     bool is_forgotten = false;
-    std::vector<BlockId> state;
-    std::uint64_t state_age = 0;  // key in states_, while there is a state
   };
   struct Tail {
     PrefixId id;
@@ -217,9 +206,7 @@ class PrefixIndex {
   std::map<PrefixKey, PrefixId> by_key_;
   std::map<std::uint64_t, PrefixId> unused_;  // by `released`
   std::set<PrefixId> ends_;
-  std::map<std::uint64_t, PrefixId> states_;  // entries with a state, by `state_age`
-  std::uint32_t state_blocks_ = 0;
-  std::uint64_t states_added_ = 0;
+  CachedStates states_;
   std::multimap<PrefixId, RequestId> users_;  // by the first entry of their chain
   std::vector<RequestId> gone_users_;
   std::uint64_t last_id_ = 0;

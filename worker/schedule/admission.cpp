@@ -233,7 +233,7 @@ void Admission::start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known,
   if (end) {
     state = end->state;
   } else if (last.value != 0) {
-    state = tenancy.prefixes.take_state(last);  // not evicted meanwhile
+    state = tenancy.prefixes.states().take(last);  // not evicted meanwhile
   }
   const auto state_blocks = static_cast<std::uint32_t>(state.size());
   const bool is_copied = !end && state_blocks > 0 && room.spare >= state_blocks;
@@ -242,12 +242,17 @@ void Admission::start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known,
   sequence.blocks.start_with(std::move(known.chain), tenancy.prefixes);
   if (end) sequence.blocks.continue_in(end->block, end->positions);
   if (is_copied) {
-    deps_.transfers.add({&sequence, sequence.blocks.copy_state(state, tenancy.pool)});
-    tenancy.prefixes.set_state(last, std::move(state));
-  } else if (deps_.limits.state_blocks > 0) {
-    const bool ok = sequence.blocks.reserve_state(state, tenancy.pool).has_value();
+    std::vector<BlockId> own;
+    std::vector<BlockCopy> copies;
+    const bool ok = tenancy.pool.take(state_blocks, own).has_value();
     ensures(ok, "free blocks can be taken");
+    for (std::size_t i = 0; i < own.size(); ++i) copies.push_back({.from = state[i], .to = own[i]});
+    deps_.transfers.add({&sequence, std::move(copies)});
+    tenancy.prefixes.states().set(last, std::exchange(state, std::move(own)));
   }
+  if (deps_.limits.state_blocks == 0) return;
+  const bool ok = sequence.blocks.reserve_state(state, tenancy.pool).has_value();
+  ensures(ok, "free blocks can be taken");
 }
 
 /// Shortens the chain to its last entry with a state, unless an ended text with a state follows
@@ -260,7 +265,7 @@ void Admission::leave_rows_without_state(const Sequence& sequence, const Tenancy
       tenancy.prefixes.has_tail(chain.empty() ? PrefixId{} : chain.back(),
                                 rest_of(sequence, tenancy, chain), /*needs_state=*/true);
   if (known.may_take_tail) return;
-  while (!chain.empty() && !tenancy.prefixes.has_state(chain.back())) chain.pop_back();
+  while (!chain.empty() && !tenancy.prefixes.states().has(chain.back())) chain.pop_back();
 }
 
 /// Shortens the chain, so that this row and the later ones are computed.

@@ -25,7 +25,8 @@
 /// transfer stays in the list, and no sequence is admitted meanwhile.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex), and a prompt that begins with
-/// the same text reuses it; KvAllocator evicts cached blocks. Publications lends published texts to
+/// the same text reuses it; KvAllocator evicts cached blocks. StateSnapshots caches recurrent
+/// states. Publications lends published texts to
 /// all tenants, and ProposalPlanner gives rows to proposed tokens. After the step a sequence frees
 /// the blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they
 /// take as much time as right ones.
@@ -95,7 +96,6 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;  // its members point to each other
   Scheduler& operator=(const Scheduler&) = delete;
 
-  const SchedulerLimits& limits() const { return limits_; }
   /// Changes how many requests may wait; requests that already wait stay.
   void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
     limits_.max_waiting = max_waiting;

@@ -28,8 +28,9 @@ struct PositionRange {
 /// 80 KiB of output). A prompt that is read slowly is therefore computed slowly.
 inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
 
-/// A sequence with a recurrent state leaves a copy of it after each of this many blocks.
-inline constexpr std::uint32_t kSnapshotBlocks = 16;
+/// A sequence with a recurrent state leaves a copy of it after each of this many positions, which
+/// are whole blocks.
+inline constexpr std::uint32_t kSnapshotPositions = 256;
 
 struct Sequence {
   PromptRequest request;
@@ -73,7 +74,8 @@ struct Sequence {
   std::uint32_t rows_ready() const {
     if (blocks.state() == KvState::Returning) return 0;
     const std::uint32_t known = pending() - (awaits_mask ? 1 : 0);
-    const std::uint32_t ready = std::min(known, blocks.rows_to_boundary(kSnapshotBlocks));
+    const std::uint32_t to_snapshot = kSnapshotPositions - blocks.committed() % kSnapshotPositions;
+    const std::uint32_t ready = blocks.recurrent().exists() ? std::min(known, to_snapshot) : known;
     return request.reports_prompt() ? std::min(ready, rows_to_report()) : ready;
   }
   /// The leading prompt positions that are reported once the next `n_rows` rows are computed. The

@@ -79,10 +79,10 @@ void SpillPlanner::plan_return(Spill& spill) {
   if (tracker_.returned(spill, {pieces.begin(), rest})) return finish_return(spill);
   pieces.erase(pieces.begin(), rest);
   if (!pieces.empty()) {
+    const std::vector<BlockId> to = sequence.blocks.moved();
     std::vector<BlockCopy> copies;
     for (const SpillPiece& piece : pieces)
-      copies.push_back(
-          {.from = {kStagingExtent, piece.buffer}, .to = sequence.blocks.moved_block(piece.block)});
+      copies.push_back({.from = {kStagingExtent, piece.buffer}, .to = to[piece.block]});
     transfers_.add({&sequence, std::move(copies), spill.id, std::move(pieces)});
   }
   tracker_.read_ahead(spill, now_);
@@ -101,7 +101,7 @@ void SpillPlanner::begin_return(Sequence& sequence, std::vector<PrefixId> chain)
   Spill* spill = tracker_.find(sequence);
   expects(spill != nullptr, "a spilled sequence has a spill");
   tracker_.begin_read(*spill);
-  if (sequence.blocks.cached().size() == sequence.blocks.moved_blocks()) finish_return(*spill);
+  if (sequence.blocks.cached().size() == sequence.blocks.moved().size()) finish_return(*spill);
 }
 
 void SpillPlanner::finish_return(Spill& spill) {

@@ -25,12 +25,11 @@ void StateSnapshots::plan() {
 /// True if the committed positions end at a boundary, and all their blocks are cached.
 bool StateSnapshots::is_due(const Sequence& sequence) const {
   const BlockTable& table = sequence.blocks;
-  const std::uint32_t positions = kSnapshotBlocks * limits_.tokens_per_block;
   const bool is_at_boundary = table.state() == KvState::Active && table.committed() > 0 &&
-                              table.committed() % positions == 0 &&
+                              table.committed() % kSnapshotPositions == 0 &&
                               table.cached().size() * limits_.tokens_per_block == table.committed();
   return is_at_boundary && !transfers_.has(sequence) &&
-         !tenancies_.at(sequence.request.lease).prefixes.has_state(table.cached().back());
+         !tenancies_.at(sequence.request.lease).prefixes.states().has(table.cached().back());
 }
 
 bool StateSnapshots::make_room(const Sequence& sequence, Tenancy& tenancy) {
@@ -46,11 +45,11 @@ bool StateSnapshots::make_room(const Sequence& sequence, Tenancy& tenancy) {
 void StateSnapshots::copied(const SwapTransfer& made) {
   Tenancy& tenancy = tenancies_.at(made.sequence->request.lease);
   PrefixIndex& prefixes = tenancy.prefixes;
-  if (!prefixes.contains(made.state_of) || prefixes.has_state(made.state_of))
+  if (!prefixes.contains(made.state_of) || prefixes.states().has(made.state_of))
     return release_snapshot(made, tenancy.pool);
   std::vector<BlockId> blocks;
   for (const BlockCopy& copy : made.copies) blocks.push_back(copy.to);
-  prefixes.set_state(made.state_of, std::move(blocks));
+  prefixes.states().set(made.state_of, std::move(blocks));
   KvAllocator::limit_states(tenancy);
 }
 

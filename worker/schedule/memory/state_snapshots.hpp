@@ -1,8 +1,8 @@
 /// Copies the recurrent state of running sequences into the prefix cache, so that another text with
 /// the same beginning can start there.
 ///
-/// A sequence leaves a copy whenever its committed positions fill a multiple of kSnapshotBlocks
-/// blocks (its rows stop there: Sequence::rows_ready), unless its text has one there already. A
+/// A sequence leaves a copy whenever its committed positions are a multiple of kSnapshotPositions
+/// (its rows stop there: Sequence::rows_ready), unless its text has one there already. A
 /// copy is made only into blocks that are free or evictable, within the tenant's quota, and if
 /// every running sequence of the lease could still take its next block. It can be evicted at any
 /// time, so it never takes a block that a request needs.

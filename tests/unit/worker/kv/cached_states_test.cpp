@@ -15,15 +15,15 @@ BlockId state_block(std::uint32_t index, std::uint64_t extent = 1) {
 }
 
 /// A chain of three unused blocks, 0 to 2, whose first and last entries have states of two blocks.
-struct CachedStates {
-  CachedStates() {
+struct ThreeEntries {
+  ThreeEntries() {
     for (std::uint32_t i = 0; i < 3; ++i) {
       const std::vector<TokenId> tokens(4, static_cast<TokenId>(i));
       chain.push_back(
           *index.add(i == 0 ? PrefixId{} : chain.back(), {&kStatesOwner, tokens}, state_block(i)));
     }
-    index.set_state(chain[0], {state_block(10), state_block(11)});
-    index.set_state(chain[2], {state_block(12), state_block(13, 2)});
+    index.states().set(chain[0], {state_block(10), state_block(11)});
+    index.states().set(chain[2], {state_block(12), state_block(13, 2)});
     index.release(chain);
   }
 
@@ -34,39 +34,40 @@ struct CachedStates {
 }  // namespace
 
 TEST_CASE("cached states: their blocks can be evicted, whether or not the entry is used") {
-  CachedStates cached;
+  ThreeEntries cached;
   CHECK(cached.index.unused() == 7);
-  CHECK(cached.index.state_blocks() == 4);
+  CHECK(cached.index.states().blocks() == 4);
   cached.index.keep(cached.chain);
   CHECK(cached.index.unused() == 4);
 }
 
 TEST_CASE("cached states: a state leaves with its entry") {
-  CachedStates cached;
+  ThreeEntries cached;
   CHECK(cached.index.evict(1) == Blocks{state_block(12), state_block(13, 2), state_block(2)});
-  CHECK(cached.index.state_blocks() == 2);
+  CHECK(cached.index.states().blocks() == 2);
   CHECK(cached.index.unused() == 4);
 }
 
 TEST_CASE("cached states: once no entry is unused, states of used ones leave, the oldest first") {
-  CachedStates cached;
+  ThreeEntries cached;
   cached.index.keep(cached.chain);
   CHECK(cached.index.evict(1) == Blocks{state_block(10), state_block(11)});
-  CHECK_FALSE(cached.index.has_state(cached.chain[0]));
-  CHECK(cached.index.has_state(cached.chain[2]));
+  CHECK_FALSE(cached.index.states().has(cached.chain[0]));
+  CHECK(cached.index.states().has(cached.chain[2]));
   CHECK(cached.index.evict(5) == Blocks{state_block(12), state_block(13, 2)});
 }
 
 TEST_CASE("cached states: the least recently used ones leave when there are too many") {
-  CachedStates cached;
-  cached.index.set_state(cached.chain[0], cached.index.take_state(cached.chain[0]));  // was used
-  CHECK(cached.index.limit_states(4).empty());
-  CHECK(cached.index.limit_states(3) == Blocks{state_block(12), state_block(13, 2)});
-  CHECK(cached.index.has_state(cached.chain[0]));
+  ThreeEntries cached;
+  cached.index.states().set(cached.chain[0],
+                            cached.index.states().take(cached.chain[0]));  // was used
+  CHECK(cached.index.states().limit(4).empty());
+  CHECK(cached.index.states().limit(3) == Blocks{state_block(12), state_block(13, 2)});
+  CHECK(cached.index.states().has(cached.chain[0]));
 }
 
 TEST_CASE("cached states: a state leaves with the extent of any of its blocks") {
-  CachedStates cached;
+  ThreeEntries cached;
   CHECK(cached.index.unused_by_extent().at(ExtentId{2}) == 1);
   CHECK(cached.index.evict_extent(ExtentId{2}) == Blocks{state_block(12), state_block(13, 2)});
   CHECK(cached.index.size() == 3);

@@ -88,7 +88,7 @@ TEST_CASE("recurrent state: a table that is not filled from the file starts from
   pools.table.swap_out(pools.pool, pools.swap, pools.index);
   pools.table.spill(pools.swap);
   pools.table.begin_return({}, pools.pool, pools.index);
-  CHECK(pools.table.moved_blocks() == 4);
+  CHECK(pools.table.moved().size() == 4);
   pools.table.finish_return(is_filled);
   CHECK(pools.table.committed() == (is_filled ? 6u : 0u));
   CHECK(pools.state().from().empty() != is_filled);
@@ -125,7 +125,7 @@ TEST_CASE("recurrent state: a text that ends leaves its state at its last commit
   CHECK(pools.index.unused() == 4);
   const std::vector<PrefixId> chain = pools.index.match(kStateText, 4);
   REQUIRE(chain.size() == 1);
-  CHECK_FALSE(pools.index.has_state(chain[0]));
+  CHECK_FALSE(pools.index.states().has(chain[0]));
   const auto end = pools.index.take_tail(
       chain[0], {&kStateOwner, std::span(kStateTokens).subspan(4, 2)}, /*needs_state=*/true);
   REQUIRE(end);
@@ -146,8 +146,8 @@ TEST_CASE("recurrent state: a text of full blocks leaves its state with the last
   pools.table.free(pools.pool, pools.index);
   const std::vector<PrefixId> chain = pools.index.match(text, 4);
   REQUIRE(chain.size() == 2);
-  CHECK_FALSE(pools.index.has_state(chain[0]));
-  CHECK(pools.index.take_state(chain[1]) == read);
+  CHECK_FALSE(pools.index.states().has(chain[0]));
+  CHECK(pools.index.states().take(chain[1]) == read);
 }
 
 TEST_CASE("recurrent state: an end whose text goes on differently has no state for the caller") {

@@ -125,7 +125,7 @@ TEST_CASE("state: a text that goes on after its end computes only what is new") 
 
 TEST_CASE("state: a text that leaves an ended one before its end starts at its last snapshot") {
   Texts texts;
-  constexpr std::uint32_t kAt = kSnapshotBlocks * SwapFixture::kBlock;
+  constexpr std::uint32_t kAt = kSnapshotPositions;
   CHECK(texts.run("first", text(2 * kAt + 40)) == 0);
   CHECK(texts.run("shorter", text(2 * kAt + 10, 5)) == 2 * kAt);
   CHECK(texts.run("half", text(kAt + 30, 5)) == kAt);
@@ -134,8 +134,8 @@ TEST_CASE("state: a text that leaves an ended one before its end starts at its l
 }
 
 TEST_CASE("state: a lease without room for both gives the cached state to the request") {
-  constexpr std::uint32_t kAt = kSnapshotBlocks * SwapFixture::kBlock;
-  constexpr std::uint32_t kNeeded = kSnapshotBlocks + 2 + 1 + kStateCopies * kState;
+  constexpr std::uint32_t kAt = kSnapshotPositions;
+  constexpr std::uint32_t kNeeded = kAt / SwapFixture::kBlock + 2 + 1 + kStateCopies * kState;
   Texts texts(kNeeded + kState);
   CHECK(texts.run("first", text(kAt + 10)) == 0);
   texts.deny_growth_requests();
@@ -146,11 +146,11 @@ TEST_CASE("state: states take at most half of a lease") {
   Texts texts(40);
   for (std::uint32_t i = 0; i < 30; ++i)
     texts.run("r" + std::to_string(i), std::vector<TokenId>(3, static_cast<TokenId>(20 + i)));
-  CHECK(texts.tenancy().prefixes.state_blocks() == 20);
+  CHECK(texts.tenancy().prefixes.states().blocks() == 20);
 }
 
 TEST_CASE("state: a snapshot that is not made leaves no block behind and is made later") {
-  constexpr std::uint32_t kAt = kSnapshotBlocks * SwapFixture::kBlock;
+  constexpr std::uint32_t kAt = kSnapshotPositions;
   const StepFault fault = GENERATE(StepFault::BeforeCopies, StepFault::InCopy);
   const bool is_cancelled = GENERATE(false, true);
   Texts texts;
@@ -164,7 +164,7 @@ TEST_CASE("state: a snapshot that is not made leaves no block behind and is made
   }
   while (texts.scheduler.has_work()) texts.swap_tick();
   CHECK(texts.tenancy().pool.held_blocks() == texts.tenancy().prefixes.unused());
-  CHECK((texts.tenancy().prefixes.state_blocks() > 0) != is_cancelled);
+  CHECK((texts.tenancy().prefixes.states().blocks() > 0) != is_cancelled);
 }
 
 TEST_CASE("state: the text of a shared lease is refused, because no state is published with it") {
