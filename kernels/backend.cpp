@@ -25,9 +25,12 @@ LaunchStatus Backend::cap_products(const LaunchContext& context, const Projectio
 
 LaunchStatus Backend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
   const MatmulArgs wide[] = {args.gate, args.up};
-  LaunchStatus status = project(context, {.norm = args.norm, .matmuls = wide});
+  const bool has_up = bool{args.up.weight.data};
+  LaunchStatus status =
+      project(context, {.norm = args.norm, .matmuls = std::span(wide).first(has_up ? 2 : 1)});
   if (status.none_live()) return status;
-  const SwiGluArgs swiglu{args.gate.out, args.up.out, args.gate.weight.n_out, args.activation};
+  const SwiGluArgs swiglu{args.gate.out, has_up ? args.up.out : args.gate.out,
+                          args.gate.weight.n_out, args.activation};
   return status &= project(context, {.swiglu = &swiglu, .matmuls = {&args.down, 1}});
 }
 

@@ -49,6 +49,7 @@ struct BackendLimits {
   std::uint32_t max_logit_rows = 64;
   std::uint32_t rope_dim = 0;
   std::uint32_t n_vocab = 0;
+  bool has_recurrent_state = false;  ///< Some layers run convolutions and recurrences.
   std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.
 };
 
@@ -115,6 +116,8 @@ class Backend {
   virtual LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) = 0;
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) = 0;
   virtual LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) = 0;
+  virtual LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) = 0;
+  virtual LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) = 0;
   virtual LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) = 0;
   virtual LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) = 0;
   virtual LaunchStatus expert_routing(const LaunchContext& context,

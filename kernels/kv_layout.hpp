@@ -2,6 +2,7 @@
 /// memory. C++20-clean.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -85,12 +86,15 @@ class KvLayout {
  public:
   static constexpr std::uint32_t kBlockTokens = KvLayer::kBlockTokens;
 
-  /// Blocks of these layers, whose offsets are computed here.
-  explicit KvLayout(std::vector<KvLayer> layers) : layers_(std::move(layers)) {
+  /// Blocks of these layers, whose offsets are computed here. A block has at least
+  /// `min_block_bytes`, because blocks of the same pool may also store something else.
+  explicit KvLayout(std::vector<KvLayer> layers, std::uint64_t min_block_bytes = 0)
+      : layers_(std::move(layers)) {
     for (KvLayer& layer : layers_) {
       layer.offset_bytes = size_bytes_;
       size_bytes_ += layer.size_bytes();
     }
+    size_bytes_ = std::max(size_bytes_, min_block_bytes);
   }
   /// Blocks of `n_layers` layers of the same shape.
   KvLayout(std::uint32_t n_layers, const KvLayer& shape)

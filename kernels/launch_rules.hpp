@@ -100,6 +100,11 @@ inline float out_scale_of(const LaunchPermit& permit, const RmsNormArgs& args) {
   return args.out_scale ? *permit.open(args.out_scale) : 1.0F;
 }
 
+/// The first element of the weight of vector `i` of a launch.
+inline std::size_t weight_offset(const RmsNormArgs& args, std::size_t i) {
+  return args.has_own_weights ? i % args.vectors_per_row * args.width : 0;
+}
+
 /// Row `index` of a matrix, valid while the permit is.
 inline const std::byte* matrix_row(const LaunchPermit& permit, const WeightMatrix& matrix,
                                    std::uint32_t index) {
@@ -182,6 +187,23 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
     expects(matmul.x == first.x && matmul.weight.n_in == first.weight.n_in &&
                 matmul.select.data() == first.select.data(),
             "the matmuls of a projection share their rows of x");
+}
+
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
+                                 const ConvolutionArgs& args) {
+  expect_within_limits(limits, context);
+  expects(args.n_taps >= 2 && args.n_taps <= ConvolutionArgs::kMaxTaps,
+          "a convolution has a tap for an earlier row, and few taps");
+  expects(!args.state_tables.empty(), "every sequence has a place for its state");
+}
+
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
+                                 const RecurrenceArgs& args) {
+  expect_within_limits(limits, context);
+  expects(args.n_groups > 0 && args.n_heads % args.n_groups == 0,
+          "heads divide evenly among groups");
+  expects(args.pieces.size() >= args.n_heads, "every head has a piece of the state");
+  expects(!args.state_tables.empty(), "every sequence has a place for its state");
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,

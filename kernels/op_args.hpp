@@ -17,6 +17,7 @@
 #include "ipc/segment/leased.hpp"
 #include "kernels/kv_layout.hpp"
 #include "kernels/quant/tensor_type.hpp"
+#include "kernels/state_layout.hpp"
 
 namespace leasehold {
 
@@ -32,6 +33,8 @@ enum class Activation : std::uint8_t {
   SwiGlu,         ///< silu(gate) · up
   GeGlu,          ///< gelu(gate) · up
   ClampedSwiGlu,  ///< The clamped form of gpt-oss.
+  Sigmoid,        ///< sigmoid(gate) · up
+  ReGlu,          ///< max(gate, 0) · up; the squared ReLU of gate if up is gate
 };
 
 /// One matrix in the weights region.
@@ -65,6 +68,8 @@ struct StepInput {
   std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
   /// As cos_sin, of layers with a window; empty if they rotate like the others.
   std::span<const float> window_cos_sin = {};
+  /// [n_sequences]; empty for models without recurrent state.
+  std::span<const StateTableView> state_tables = {};
 };
 
 /// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.
@@ -88,7 +93,7 @@ struct EmbeddingArgs {
 struct RmsNormArgs {
   LaunchSite site;
   const float* x;              ///< [n_rows, vectors_per_row, width]
-  Leased<const float> weight;  ///< [width]
+  Leased<const float> weight;  ///< [width], or [vectors_per_row, width] if each has its own.
   float* out;                  ///< [n_rows, vectors_per_row, width]; may be x
   std::uint32_t width;
   float epsilon;
@@ -96,6 +101,7 @@ struct RmsNormArgs {
   bool accumulate = false;  ///< Adds to out (a residual) instead of overwriting it.
   bool is_centered = false;
   std::uint32_t vectors_per_row = 1;
+  bool has_own_weights = false;        ///< Each vector of a row has a weight of its own.
   Leased<const float> out_scale = {};  ///< [1]; empty means 1.
 };
 
@@ -162,7 +168,7 @@ struct HeadsArgs {
 /// gate = activation of gate and up, elementwise; SwiGLU is the usual one (Shazeer 2020).
 struct SwiGluArgs {
   float* gate;      ///< [n_rows, width]
-  const float* up;  ///< [n_rows, width], up_stride elements from row to row
+  const float* up;  ///< [n_rows, width]; may be gate; up_stride elements from row to row
   std::uint32_t width;
   Activation activation = Activation::SwiGlu;
   std::uint32_t up_stride = 0;  ///< 0 means width. Projections need 0.
@@ -176,9 +182,62 @@ struct SoftcapArgs {
   std::span<const std::uint32_t> select;  ///< The rows of the step that x has; empty means all.
 };
 
+/// Causal depthwise convolution of the rows of each sequence, and the gates around it:
+///   in(r, c) = x[r, c] (· input_gate[r, c])
+///   out[r, c] = f(bias[c] + Σ_t weight[c, t] · in(r - (n_taps - 1) + t, c)) (· output_gate[r, c])
+/// Inputs before the step's first row of a sequence come from its state, which receives the latest
+/// n_taps - 1 inputs. Order: numerics/recurrence.hpp.
+struct ConvolutionArgs {
+  static constexpr std::uint32_t kMaxTaps = 16;
+
+  const float* x;                      ///< [n_rows, n_channels]
+  const float* input_gate = nullptr;   ///< [n_rows, n_channels]; null: none.
+  const float* output_gate = nullptr;  ///< [n_rows, n_channels]; null: none.
+  float* out;                          ///< [n_rows, n_channels]; overlaps no input.
+  std::uint32_t n_channels;
+  std::uint32_t n_taps;           ///< 2 … kMaxTaps
+  Leased<const float> weight;     ///< [n_channels, n_taps]; the last tap is the row's own.
+  Leased<const float> bias = {};  ///< [n_channels]; empty means 0.
+  bool applies_silu = false;      ///< f is silu; otherwise f(x) = x.
+  StatePiece piece = {};          ///< [n_taps - 1, n_channels]
+  std::span<const StateTableView> state_tables;  ///< [n_sequences]
+};
+
+/// Which matrix a recurrence adds to its state (numerics/recurrence.hpp).
+enum class RecurrenceRule : std::uint8_t { Delta, Mamba2 };
+
+/// Advances the state of every head over the rows of each sequence, in their order. Value head h
+/// uses the keys and queries of a group.
+struct RecurrenceArgs {
+  RecurrenceRule rule;
+  /// [n_rows, row_width]: queries and keys [n_groups, key_dim] each, and values [n_heads,
+  /// value_dim], at these offsets. Queries and keys change in place.
+  float* x;
+  std::uint32_t row_width;
+  std::uint32_t query_offset;
+  std::uint32_t key_offset;
+  std::uint32_t value_offset;
+  std::uint32_t n_groups;  ///< Divides n_heads.
+  std::uint32_t n_heads;
+  std::uint32_t key_dim;
+  std::uint32_t value_dim;
+  /// Head h uses group h mod n_groups; otherwise h / (n_heads / n_groups).
+  bool alternates_groups;
+  float* steps;  ///< [n_rows, n_heads]: inputs of softplus; become the decays.
+  /// [n_rows, n_heads]: with the delta rule inputs of a sigmoid; become the weights of the update.
+  float* weights;
+  Leased<const float> step_bias;       ///< [n_heads]
+  Leased<const float> decay_rates;     ///< [n_heads]: a, below 0
+  Leased<const float> skip = {};       ///< [n_heads]; empty means none.
+  float epsilon;                       ///< Of the lengths of queries and keys, with the delta rule.
+  float* out;                          ///< [n_rows, n_heads, value_dim]
+  std::span<const StatePiece> pieces;  ///< [n_heads], each [key_dim, value_dim]
+  std::span<const StateTableView> state_tables;  ///< [n_sequences]
+};
+
 /// Matmuls of the same rows of x. A norm or SwiGLU that computes these rows may precede them.
 struct ProjectionArgs {
-  static constexpr std::size_t kMaxMatmuls = 3;
+  static constexpr std::size_t kMaxMatmuls = 4;
 
   /// Null: none. Its `out` is the matmuls' x, one vector per row.
   const RmsNormArgs* norm = nullptr;
@@ -194,7 +253,7 @@ struct ProjectionArgs {
 struct FeedForwardArgs {
   const RmsNormArgs* norm = nullptr;  ///< Null: none. Its `out` is the x of `gate` and `up`.
   MatmulArgs gate;
-  MatmulArgs up;    ///< x, n_out and `select` are those of `gate`.
+  MatmulArgs up;    ///< x, n_out and `select` are those of `gate`. No weight: up is gate's product.
   MatmulArgs down;  ///< Its x is `gate.out`.
   Activation activation = Activation::SwiGlu;
 };

@@ -1,5 +1,6 @@
 #include "kernels/cpu/cpu_backend.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "common/machine/start_thread.hpp"
@@ -68,21 +69,20 @@ LaunchStatus CpuBackend::embedding(const LaunchContext& context, const Embedding
 }
 
 LaunchStatus CpuBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args) {
-  const std::size_t row_elements = std::size_t{args.vectors_per_row} * args.width;
-  return cpu_.each_row(context, label(context, args.site), row_elements * kMacsPerElement,
-                       [&](const LaunchPermit& permit, std::size_t r) {
-                         const std::size_t end = (r + 1) * row_elements;
-                         for (std::size_t at = r * row_elements; at < end; at += args.width)
-                           cpu_.kernels.rms_norm_row({.x = args.x + at,
-                                                      .weight = permit.open(args.weight),
-                                                      .out = args.out + at,
-                                                      .width = args.width,
-                                                      .epsilon = args.epsilon,
-                                                      .scale = args.scale,
-                                                      .accumulate = args.accumulate,
-                                                      .out_scale = out_scale_of(permit, args),
-                                                      .is_centered = args.is_centered});
-                       });
+  return cpu_.each_part(
+      context, label(context, args.site), context.rows.size() * args.vectors_per_row,
+      std::uint64_t{args.width} * kMacsPerElement, [&](const LaunchPermit& permit, Span32 vectors) {
+        for (std::size_t i = vectors.begin; i < vectors.end; ++i)
+          cpu_.kernels.rms_norm_row({.x = args.x + i * args.width,
+                                     .weight = permit.open(args.weight) + weight_offset(args, i),
+                                     .out = args.out + i * args.width,
+                                     .width = args.width,
+                                     .epsilon = args.epsilon,
+                                     .scale = args.scale,
+                                     .accumulate = args.accumulate,
+                                     .out_scale = out_scale_of(permit, args),
+                                     .is_centered = args.is_centered});
+      });
 }
 
 /// Appends the keys and values of row r.

@@ -14,6 +14,7 @@
 #include "kernels/cpu/float_matmuls.hpp"
 #include "kernels/cpu/int8_matmuls.hpp"
 #include "kernels/host_backend.hpp"
+#include "kernels/sequence_rows.hpp"
 
 namespace leasehold {
 
@@ -39,6 +40,8 @@ class CpuBackend final : public HostBackend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override;
+  LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
   LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
@@ -64,6 +67,11 @@ class CpuBackend final : public HostBackend {
   void norm_values(const HeadsArgs& args, std::size_t r) const;
   void append(const LaunchPermit& permit, const LaunchContext& context, const HeadsArgs& args,
               std::size_t r) const;
+  /// Rows of a sequence that a unit of `advance` takes.
+  std::uint32_t rows_at_once(const RecurrenceArgs& args) const;
+  /// Advances the state over these rows of each sequence, counted from the sequence's first one.
+  LaunchStatus advance(const LaunchContext& context, const RecurrenceArgs& args,
+                       const SequenceList& sequences, Span32 rows);
 
   std::string name_;
   CpuResources cpu_;

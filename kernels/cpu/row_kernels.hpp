@@ -11,6 +11,7 @@
 
 #include "kernels/numerics/attention_order.hpp"
 #include "kernels/numerics/f16.hpp"
+#include "kernels/numerics/recurrence.hpp"
 #include "kernels/op_args.hpp"
 #include "kernels/quant/row_group.hpp"
 
@@ -170,6 +171,11 @@ struct RowKernels {
   void (*softcap)(float* x, std::size_t n, float cap);
   /// out[i] = fma(weight, x[i], out[i])
   void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
+  /// Calls advance_column for each column of each row in turn; rows after the first one read what
+  /// the row before wrote.
+  void (*advance_state)(const StateHead& head, const StateRow* rows, std::uint32_t n_rows);
+  /// Multiply-adds of `advance_state` in a unit.
+  std::uint64_t state_tile_macs;
   /// Rotates one head [head_dim] by the angles of its row [rope_dim/2, 2].
   void (*rope_head)(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
   /// Narrows keys or values to F16, or keeps F32, and stores them.

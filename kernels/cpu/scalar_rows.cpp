@@ -64,6 +64,35 @@ struct AttentionOps {
   }
 };
 
+/// advance_column of kColumns neighbouring columns.
+template <std::uint32_t kColumns>
+void advance_columns(const StateHead& head, const StateRow& row, std::uint32_t first) {
+  float old[kColumns] = {};
+  const auto load = [&](std::uint32_t i) {
+    if (head.before != nullptr)
+      std::copy_n(head.before + std::size_t{i} * head.value_dim + first, kColumns, old);
+  };
+  float u[kColumns] = {};
+  for (std::uint32_t i = 0; head.is_delta && i < head.key_dim; ++i) {
+    load(i);
+    for (std::uint32_t c = 0; c < kColumns; ++c) u[c] = std::fma(old[c], row.key[i], u[c]);
+  }
+  const float* value = row.value + first;
+  for (std::uint32_t c = 0; c < kColumns; ++c)
+    u[c] = row.weight * (head.is_delta ? value[c] - row.decay * u[c] : value[c]);
+  float y[kColumns] = {};
+  for (std::uint32_t i = 0; i < head.key_dim; ++i) {
+    load(i);
+    float* after = head.after + std::size_t{i} * head.value_dim + first;
+    for (std::uint32_t c = 0; c < kColumns; ++c) {
+      after[c] = std::fma(row.key[i], u[c], row.decay * old[c]);
+      y[c] = std::fma(after[c], row.query[i], y[c]);
+    }
+  }
+  for (std::uint32_t c = 0; c < kColumns; ++c)
+    row.out[first + c] = head.skip == 0.0F ? y[c] : std::fma(head.skip, value[c], y[c]);
+}
+
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
@@ -120,6 +149,17 @@ void store_dots(const DotStore& store) {
 
 void add_scaled(float weight, const float* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = std::fma(weight, x[i], out[i]);
+}
+
+/// Computes several columns at a time, because those of a row of the state are neighbours.
+void advance_state(const StateHead& head, const StateRow* rows, std::uint32_t n_rows) {
+  constexpr std::uint32_t kColumns = 16;
+  std::uint32_t j = 0;
+  for (; j + kColumns <= head.value_dim; j += kColumns)
+    for (std::uint32_t r = 0; r < n_rows; ++r)
+      advance_columns<kColumns>(after_rows(head, r), rows[r], j);
+  for (; j < head.value_dim; ++j)
+    for (std::uint32_t r = 0; r < n_rows; ++r) advance_column(after_rows(head, r), rows[r], j);
 }
 
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style) {

@@ -8,10 +8,12 @@
 #include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/int8.hpp"
+#include "kernels/cpu/avx2/recurrence.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/avx512/activations.hpp"
 #include "kernels/cpu/avx512/attention.hpp"
 #include "kernels/cpu/avx512/int8.hpp"
+#include "kernels/cpu/avx512/recurrence.hpp"
 #include "kernels/cpu/avx512/rows.hpp"
 #include "kernels/cpu/avx_vnni/int8.hpp"
 #include "kernels/cpu/scalar_rows.hpp"
@@ -33,6 +35,8 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .swiglu = avx2::swiglu,
                            .softcap = avx2::softcap,
                            .add_scaled = avx2::add_scaled,
+                           .advance_state = avx2::advance_state,
+                           .state_tile_macs = 150'000,
                            .rope_head = avx2::rope_head,
                            .store_kv = avx2::store_kv,
                            .round_kv = avx2::round_kv,
@@ -57,6 +61,8 @@ constexpr RowKernels kAvx512 = [] {
   kernels.attend = avx512::attend;
   kernels.attend_tile_macs = 300'000;
   kernels.merge = avx512::merge;
+  kernels.advance_state = avx512::advance_state;
+  kernels.state_tile_macs = 300'000;
   return kernels;
 }();
 

@@ -21,7 +21,7 @@ class TilePasses {
     bool operator==(const EqualPasses&) const = default;
   };
   /// Enough for three matrices, or for passes of two sizes over one matrix.
-  static constexpr std::uint32_t kMaxAdded = 3;
+  static constexpr std::uint32_t kMaxAdded = 4;
 
   TilePasses() = default;
   /// One pass.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "kernels/cuda/device/rope_params.hpp"
 
 namespace leasehold::cuda {
@@ -9,6 +11,10 @@ namespace {
 
 /// Rejects models that the kernels do not support.
 Result<void> check_limits(const BackendLimits& limits) {
+  if (limits.has_recurrent_state)
+    return fail(Errc::DeviceUnsupported,
+                "the model has layers with recurrent state, which the CUDA kernels do not compute; "
+                "use --device cpu");
   if (limits.head_dim <= device::kMaxHeadDim) return {};
   return fail(
       Errc::DeviceUnsupported,
@@ -146,6 +152,15 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
         return plan_swiglu(plan, args, cuda_->prepared.prepared_rows_at(args.width, next),
                            cuda_->blocks.row_parts());
       });
+}
+
+LaunchStatus CudaBackend::convolution(const LaunchContext&, const ConvolutionArgs&) {
+  expects(false, "create refuses models with recurrent state");
+  std::unreachable();
+}
+LaunchStatus CudaBackend::recurrence(const LaunchContext&, const RecurrenceArgs&) {
+  expects(false, "create refuses models with recurrent state");
+  std::unreachable();
 }
 
 LaunchStatus CudaBackend::softcap(const LaunchContext& context, const SoftcapArgs& args) {

@@ -14,6 +14,53 @@
 namespace leasehold {
 namespace {
 
+constexpr Architecture kQwen35{
+    .name = "qwen35",
+    .rope_style = RopeStyle::Halves,
+    .attention = kQwen35Attention,
+    .feed_forward = kGlm4MoeFeedForward,
+    .experts = {},
+    .recurrent = kQwen35Recurrent,
+    .mixers = {.mixer = Mixer::DeltaNet, .attention_every = 4, .alternates_groups = true},
+    .gates_attention = true};
+constexpr Architecture kQwen35Moe = [] {
+  Architecture moe = kQwen35;
+  moe.name = "qwen35moe";
+  moe.feed_forward = {};
+  moe.experts = kQwen35Experts;
+  moe.has_shared_expert = true;
+  moe.normalize_expert_weights = true;
+  return moe;
+}();
+/// Value heads of the same key head are neighbours.
+constexpr Architecture kQwen3Next = [] {
+  Architecture next = kQwen35Moe;
+  next.name = "qwen3next";
+  next.recurrent = kQwen3NextRecurrent;
+  next.mixers.alternates_groups = false;
+  return next;
+}();
+
+constexpr Architecture kNemotronH{.name = "nemotron_h",
+                                  .rope_style = RopeStyle::Interleaved,
+                                  .attention = kLlamaAttention,
+                                  .feed_forward = kNemotronFeedForward,
+                                  .experts = {},
+                                  .recurrent = kMamba2Recurrent,
+                                  .mixers = {.mixer = Mixer::Mamba2, .excludes_feed_forward = true},
+                                  .unrotated_layer_every = 1,
+                                  .activation = Activation::ReGlu};
+constexpr Architecture kNemotronHMoe = [] {
+  Architecture moe = kNemotronH;
+  moe.name = "nemotron_h_moe";
+  moe.experts = kNemotronExperts;
+  moe.has_shared_expert = true;
+  moe.reads_expert_weights_norm = true;
+  moe.expert_gating = ExpertGating::Sigmoid;
+  moe.has_latent_experts = true;
+  return moe;
+}();
+
 constexpr Architecture kQwen3{.name = "qwen3",
                               .rope_style = RopeStyle::Halves,
                               .attention = kQwen3Attention,
@@ -185,12 +232,47 @@ constexpr Architecture kArchitectures[] = {
      .normalize_expert_weights = true,
      .windows = {.full_every = 2},
      .activation = Activation::ClampedSwiGlu},
+    kQwen35,
+    kQwen35Moe,
+    kQwen3Next,
+    {.name = "lfm2",
+     .rope_style = RopeStyle::Halves,
+     .attention = kQwen3Attention,
+     .feed_forward = kFeedForward,
+     .experts = {},
+     .recurrent = kLfm2Recurrent,
+     .mixers = {.mixer = Mixer::ShortConvolution},
+     .output_norm = "token_embd_norm.weight"},
+    {.name = "lfm2moe",
+     .rope_style = RopeStyle::Halves,
+     .attention = kQwen3Attention,
+     .feed_forward = kFeedForward,
+     .experts = kBiasedExperts,
+     .recurrent = kLfm2Recurrent,
+     .mixers = {.mixer = Mixer::ShortConvolution},
+     .output_norm = "token_embd_norm.weight",
+     .normalize_expert_weights = true,
+     .expert_gating = ExpertGating::Sigmoid},
+    {.name = "granitehybrid",
+     .rope_style = RopeStyle::Interleaved,
+     .attention = kLlamaAttention,
+     .feed_forward = kFeedForward,
+     .experts = kOptionallyBiasedExperts,
+     .recurrent = kMamba2Recurrent,
+     .mixers = {.mixer = Mixer::Mamba2},
+     .has_shared_expert = true,
+     .normalize_expert_weights = true,
+     .reads_rope_finetuned = true,
+     .has_scales = true},
+    kNemotronH,
+    kNemotronHMoe,
 };
 
 }  // namespace
 
 std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t layer) {
   const LayerConfig& shape = config.layers[layer];
+  const RecurrentConfig& recurrent = config.recurrent;
   switch (dim) {
     case TensorDim::One:
       return 1;
@@ -236,6 +318,28 @@ std::uint32_t dimension(TensorDim dim, const ModelConfig& config, std::uint32_t 
       return config.n_layers * config.n_layer_embd;
     case TensorDim::LayerEmbeddingOutput:
       return config.n_layer_embd > 0 ? config.n_embd : 0;
+    case TensorDim::Taps:
+      return recurrent.n_taps;
+    case TensorDim::Channels:
+      return recurrent.channels;
+    case TensorDim::RecurrentHeads:
+      return recurrent.n_heads;
+    case TensorDim::RecurrentGroups:
+      return recurrent.n_groups;
+    case TensorDim::GroupHeads:
+      return recurrent.n_heads / recurrent.n_groups;
+    case TensorDim::RecurrentKey:
+      return recurrent.key_dim;
+    case TensorDim::RecurrentValue:
+      return recurrent.head_dim;
+    case TensorDim::RecurrentValues:
+      return recurrent.n_values();
+    case TensorDim::GroupValues:
+      return recurrent.n_values() / recurrent.n_groups;
+    case TensorDim::LatentExpert:
+      return config.experts.n_latent;
+    case TensorDim::ExpertEmbedding:
+      return config.experts.n_latent > 0 ? config.experts.n_latent : config.n_embd;
   }
   return 0;
 }
@@ -251,6 +355,11 @@ std::uint32_t matrix_count(const TensorSpec& spec, const ModelConfig& config) {
       return 1;
   }
   return 1;
+}
+
+std::span<const TensorSpec> mixer_tensors(const Architecture& architecture, Mixer mixer) {
+  if (mixer == Mixer::None) return {};
+  return mixer == Mixer::Attention ? architecture.attention : architecture.recurrent;
 }
 
 const Architecture* find_architecture(std::string_view name) {

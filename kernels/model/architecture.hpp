@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/model/recurrent_config.hpp"
 #include "kernels/op_args.hpp"
 
 namespace leasehold {
@@ -36,6 +37,18 @@ enum class TensorDim : std::uint8_t {
   LatentRank,       ///< latent.rank
   LatentValue,      ///< latent.value_dim
   AttentionOutput,  ///< n_heads · latent.value_dim
+  // Of `recurrent` in the config.
+  Taps,             ///< n_taps
+  Channels,         ///< channels
+  RecurrentHeads,   ///< n_heads
+  RecurrentGroups,  ///< n_groups
+  GroupHeads,       ///< n_heads / n_groups
+  RecurrentKey,     ///< key_dim
+  RecurrentValue,   ///< head_dim
+  RecurrentValues,  ///< head_dim of all heads, or channels if there are no heads
+  GroupValues,      ///< head_dim of all heads of a group
+  LatentExpert,     ///< experts.n_latent
+  ExpertEmbedding,  ///< experts.n_latent, or n_embd if that is 0
 };
 
 struct ModelConfig;
@@ -59,7 +72,8 @@ enum class Presence : std::uint8_t {
 ///
 /// A file may instead have one tensor `fused` that contains the rows of several tensors, in their
 /// order in the table: all rows of the first one, then of the second one. With experts or heads,
-/// each of their matrices is fused like that.
+/// each of their matrices is fused like that, and with `parts` the rows of each head or group of
+/// heads.
 struct TensorSpec {
   std::string_view name;  ///< For tensors of a block: the part after "blk.N.".
   TensorDim columns;
@@ -67,6 +81,22 @@ struct TensorSpec {
   Presence presence = Presence::Required;
   std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
   bool is_table = false;        ///< Rows are read singly, never multiplied.
+  bool is_f32 = false;          ///< Always F32, although it has several rows.
+  /// If the fused tensor consists of `groups` matrices, the rows that this tensor has in each of
+  /// them. It is loaded part by part: the first part of every group, then the second one.
+  TensorDim groups = TensorDim::One;
+  std::span<const TensorDim> parts = {};
+};
+
+/// Layers with a recurrent state among layers with attention.
+struct MixerRule {
+  Mixer mixer = Mixer::Attention;  ///< Attention: every layer has it.
+  /// Layers n - 1, 2n - 1, … have attention, unless the file has a list or a distance of its own.
+  /// 0: the layers with kv heads have it.
+  std::uint32_t attention_every = 0;
+  /// A layer has a mixer or a feed-forward, not both.
+  bool excludes_feed_forward = false;
+  bool alternates_groups = false;  ///< See RecurrenceArgs.
 };
 
 /// Layers with a window (attention.sliding_window) among layers without one.
@@ -99,14 +129,18 @@ struct SigmoidModels {
   std::uint32_t most_layers = 0;
 };
 
-/// A layer has the tensors of `attention`, then of `feed_forward`, in layout order. Layers with
-/// experts have `experts` instead of `feed_forward`, or both.
+/// A layer has the tensors of its mixer, then of its feed-forward, in layout order: `attention` or
+/// `recurrent`, and `experts` or `feed_forward`, or both.
 struct Architecture {
   std::string_view name;  ///< Value of general.architecture, and prefix of the metadata keys.
   RopeStyle rope_style;
   std::span<const TensorSpec> attention;
-  std::span<const TensorSpec> feed_forward;  ///< Empty: layers without experts are not supported.
-  std::span<const TensorSpec> experts;       ///< Empty: models with experts are not supported.
+  std::span<const TensorSpec> feed_forward;    ///< Empty: layers without experts are not supported.
+  std::span<const TensorSpec> experts;         ///< Empty: models with experts are not supported.
+  std::span<const TensorSpec> recurrent = {};  ///< Instead of `attention`, in layers with a state.
+  MixerRule mixers = {};
+  bool gates_attention = false;  ///< A sigmoid of a projection multiplies the heads' outputs.
+  std::string_view output_norm = "output_norm.weight";  ///< Its name in files.
   /// One more expert may compute every row. A gate scales it if its tensor is in `experts`.
   bool has_shared_expert = false;
   /// Layers with experts also have the feed-forward. Both have norms of their own, and their sum is
@@ -120,8 +154,10 @@ struct Architecture {
   /// The file may name another one, in expert_gating_func.
   bool reads_expert_gating = false;
   SigmoidModels sigmoid_models = {};
+  bool has_latent_experts = false;  ///< Experts may work in another width than the model.
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;
+  bool reads_rope_finetuned = false;  ///< If rope.scaling.finetuned is false, no layer is rotated.
   /// The file may scale embeddings, residual branches, attention scores and logits.
   bool has_scales = false;
   /// attention.sliding_window of these files does not limit attention.
@@ -147,6 +183,9 @@ struct Architecture {
   std::uint32_t wide_score_layers = 0;
   bool has_latent_attention = false;  ///< See LatentConfig.
 };
+
+/// The tensors of a layer with this mixer, without those of its feed-forward.
+std::span<const TensorSpec> mixer_tensors(const Architecture& architecture, Mixer mixer);
 
 /// Returns null for an unsupported architecture.
 const Architecture* find_architecture(std::string_view name);

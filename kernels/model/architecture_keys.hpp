@@ -52,15 +52,16 @@ class ArchitectureKeys {
     return count(suffix, max);
   }
 
-  /// A number of each layer: a list of `n_layers` numbers, or one number for all of them.
-  Result<std::vector<std::uint32_t>> counts(std::string_view suffix, std::uint32_t max,
-                                            std::uint32_t n_layers) const {
+  /// A number of each layer, from `least` on: a list of `n_layers` numbers, or one number for all.
+  Result<std::vector<std::uint32_t>> counts(std::string_view suffix, std::uint32_t least,
+                                            std::uint32_t max, std::uint32_t n_layers) const {
     if (!is_array(suffix)) return std::vector(n_layers, TRY(count(suffix, max)));
     const auto list = TRY(get<std::vector<std::int32_t>>(suffix));
     if (list.size() != n_layers)
       return corrupt("{} has {} elements for {} layers", key(suffix), list.size(), n_layers);
     for (const std::int32_t number : list) {
-      if (number < 1) return corrupt("{} has the element {}", key(suffix), number);
+      if (number < static_cast<std::int32_t>(least))
+        return corrupt("{} has the element {}", key(suffix), number);
       if (static_cast<std::uint32_t>(number) > max)
         return unsupported("{} has the element {}; this build supports at most {}", key(suffix),
                            number, max);

@@ -176,6 +176,122 @@ inline constexpr TensorSpec kLatentAttention[] = {
     {"attn_output.weight", TensorDim::AttentionOutput, TensorDim::Embedding},
 };
 
+// Each head of the file's query projection has the rows of its query, then those of its gate.
+inline constexpr TensorDim kHeadPart[] = {TensorDim::Head};
+inline constexpr TensorSpec kQwen35Attention[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {.name = "attn_q.weight",
+     .columns = TensorDim::Embedding,
+     .rows = TensorDim::Query,
+     .fused = "attn_q.weight",
+     .groups = TensorDim::Heads,
+     .parts = kHeadPart},
+    {.name = "attn_gate.weight",
+     .columns = TensorDim::Embedding,
+     .rows = TensorDim::Query,
+     .fused = "attn_q.weight",
+     .groups = TensorDim::Heads,
+     .parts = kHeadPart},
+    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One},
+    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
+    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
+};
+
+inline constexpr TensorSpec kQwen35Recurrent[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_qkv.weight", TensorDim::Embedding, TensorDim::Channels},
+    {"attn_gate.weight", TensorDim::Embedding, TensorDim::RecurrentValues},
+    {"ssm_alpha.weight", TensorDim::Embedding, TensorDim::RecurrentHeads},
+    {"ssm_beta.weight", TensorDim::Embedding, TensorDim::RecurrentHeads},
+    {.name = "ssm_conv1d.weight",
+     .columns = TensorDim::Taps,
+     .rows = TensorDim::Channels,
+     .is_f32 = true},
+    {"ssm_dt.bias", TensorDim::RecurrentHeads, TensorDim::One},
+    {"ssm_a", TensorDim::RecurrentHeads, TensorDim::One},
+    {"ssm_norm.weight", TensorDim::RecurrentValue, TensorDim::One},
+    {"ssm_out.weight", TensorDim::RecurrentValues, TensorDim::Embedding},
+};
+
+// Rows are grouped by key head: its beta and alpha of each value head in one tensor; in older files
+// also its query, key, values and gates in another one.
+inline constexpr TensorDim kGroupQkvParts[] = {TensorDim::RecurrentKey, TensorDim::RecurrentKey,
+                                               TensorDim::GroupValues};
+inline constexpr TensorDim kGroupGateParts[] = {TensorDim::GroupValues};
+inline constexpr TensorDim kGroupHeadParts[] = {TensorDim::GroupHeads};
+inline constexpr TensorSpec kQwen3NextRecurrent[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {.name = "attn_qkv.weight",
+     .columns = TensorDim::Embedding,
+     .rows = TensorDim::Channels,
+     .fused = "ssm_in.weight",
+     .groups = TensorDim::RecurrentGroups,
+     .parts = kGroupQkvParts},
+    {.name = "attn_gate.weight",
+     .columns = TensorDim::Embedding,
+     .rows = TensorDim::RecurrentValues,
+     .fused = "ssm_in.weight",
+     .groups = TensorDim::RecurrentGroups,
+     .parts = kGroupGateParts},
+    {.name = "ssm_beta.weight",
+     .columns = TensorDim::Embedding,
+     .rows = TensorDim::RecurrentHeads,
+     .fused = "ssm_ba.weight",
+     .groups = TensorDim::RecurrentGroups,
+     .parts = kGroupHeadParts},
+    {.name = "ssm_alpha.weight",
+     .columns = TensorDim::Embedding,
+     .rows = TensorDim::RecurrentHeads,
+     .fused = "ssm_ba.weight",
+     .groups = TensorDim::RecurrentGroups,
+     .parts = kGroupHeadParts},
+    kQwen35Recurrent[5],
+    kQwen35Recurrent[6],
+    kQwen35Recurrent[7],
+    kQwen35Recurrent[8],
+    kQwen35Recurrent[9],
+};
+
+// The gate of the convolution's input, the gate of its output, and its input.
+inline constexpr TensorSpec kLfm2Recurrent[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_gate.weight", TensorDim::Embedding, TensorDim::RecurrentValues, Presence::Required,
+     "shortconv.in_proj.weight"},
+    {"output_gate.weight", TensorDim::Embedding, TensorDim::RecurrentValues, Presence::Required,
+     "shortconv.in_proj.weight"},
+    {"attn_qkv.weight", TensorDim::Embedding, TensorDim::Channels, Presence::Required,
+     "shortconv.in_proj.weight"},
+    {"ssm_conv1d.weight", TensorDim::Taps, TensorDim::Channels, Presence::Required,
+     "shortconv.conv.weight", true},
+    {"ssm_out.weight", TensorDim::RecurrentValues, TensorDim::Embedding, Presence::Required,
+     "shortconv.out_proj.weight"},
+};
+
+inline constexpr TensorSpec kMamba2Recurrent[] = {
+    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
+    {"attn_gate.weight", TensorDim::Embedding, TensorDim::RecurrentValues, Presence::Required,
+     "ssm_in.weight"},
+    {"attn_qkv.weight", TensorDim::Embedding, TensorDim::Channels, Presence::Required,
+     "ssm_in.weight"},
+    {"ssm_alpha.weight", TensorDim::Embedding, TensorDim::RecurrentHeads, Presence::Required,
+     "ssm_in.weight"},
+    {.name = "ssm_conv1d.weight",
+     .columns = TensorDim::Taps,
+     .rows = TensorDim::Channels,
+     .is_f32 = true},
+    {"ssm_conv1d.bias", TensorDim::Channels, TensorDim::One},
+    {"ssm_dt.bias", TensorDim::RecurrentHeads, TensorDim::One},
+    {.name = "ssm_a", .columns = TensorDim::One, .rows = TensorDim::RecurrentHeads, .is_f32 = true},
+    {.name = "ssm_d", .columns = TensorDim::One, .rows = TensorDim::RecurrentHeads, .is_f32 = true},
+    {.name = "ssm_norm.weight",
+     .columns = TensorDim::GroupValues,
+     .rows = TensorDim::RecurrentGroups,
+     .is_f32 = true},
+    {"ssm_out.weight", TensorDim::RecurrentValues, TensorDim::Embedding},
+};
+
 inline constexpr TensorSpec kFeedForward[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
@@ -293,6 +409,28 @@ inline constexpr auto kOptionallyBiasedExperts = [] {
   return specs;
 }();
 
+// A layer has one norm, before its mixer or before its feed-forward, which has no gate.
+inline constexpr TensorSpec kNemotronFeedForward[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One, Presence::Required,
+     "attn_norm.weight"},
+    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
+    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
+};
+inline constexpr TensorSpec kNemotronExperts[] = {
+    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One, Presence::Required,
+     "attn_norm.weight"},
+    {"ffn_gate_inp.weight", TensorDim::Embedding, TensorDim::Experts},
+    {"exp_probs_b.bias", TensorDim::Experts, TensorDim::One},
+    {"ffn_latent_down.weight", TensorDim::Embedding, TensorDim::LatentExpert},
+    {"ffn_up_exps.weight", TensorDim::ExpertEmbedding, TensorDim::ExpertFeedForward,
+     Presence::PerExpert},
+    {"ffn_down_exps.weight", TensorDim::ExpertFeedForward, TensorDim::ExpertEmbedding,
+     Presence::PerExpert},
+    {"ffn_latent_up.weight", TensorDim::LatentExpert, TensorDim::Embedding},
+    {"ffn_up_shexp.weight", TensorDim::Embedding, TensorDim::SharedFeedForward},
+    {"ffn_down_shexp.weight", TensorDim::SharedFeedForward, TensorDim::Embedding},
+};
+
 /// The same tensors in files where the first one, the norm before the feed-forward, has the name of
 /// a norm after attention.
 template <std::size_t kCount>
@@ -303,5 +441,6 @@ constexpr std::array<TensorSpec, kCount> after_attention(const TensorSpec (&spec
 }
 inline constexpr auto kGlm4MoeFeedForward = after_attention(kFeedForward);
 inline constexpr auto kGlm4MoeExperts = after_attention(kBiasedExpertsAndShared);
+inline constexpr auto kQwen35Experts = after_attention(kExpertsAndShared);
 
 }  // namespace leasehold

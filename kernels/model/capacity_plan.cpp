@@ -19,6 +19,13 @@ Number ceil_div(Number number, Number by) {
   return (number + by - 1) / by;
 }
 
+/// Without the room that a block has for a larger piece of recurrent state.
+std::uint64_t kv_bytes_per_token(const KvLayout& kv) {
+  std::uint64_t bytes = 0;
+  for (const KvLayer& layer : kv.layers()) bytes += layer.size_bytes();
+  return bytes / KvLayout::kBlockTokens;
+}
+
 }  // namespace
 
 /// Larger extents hold more blocks per byte, so the capacity may shrink when they grow. The loops
@@ -62,12 +69,15 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
   CapacityPlan plan{.context = config.n_context,
                     .skipped_layers = config.n_skipped_layers,
                     .weights_bytes = weights.plan.size_bytes(),
-                    .kv_bytes_per_token = kv.block_size_bytes() / KvLayout::kBlockTokens,
+                    .kv_bytes_per_token = kv_bytes_per_token(kv),
                     .block_bytes = kv.block_size_bytes(),
                     .step_bytes = step_buffer_bytes(config, {}),
                     .memory_bytes = memory_bytes};
+  const std::uint32_t state_blocks = state_layout(config, kv).blocks();
+  plan.state_blocks_per_tenant = kStateCopies * state_blocks;
   plan.blocks_per_tenant = ceil_div(plan.context, KvLayout::kBlockTokens) +
-                           record_block_count(plan.context, plan.block_bytes);
+                           record_block_count(plan.context, plan.block_bytes, state_blocks) +
+                           plan.state_blocks_per_tenant;
   choose_capacity(plan, request.tenants, request.max_extents);
   return plan;
 }

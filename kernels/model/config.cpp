@@ -5,10 +5,10 @@
 #include <cmath>
 #include <span>
 
-#include "common/cli/print_error.hpp"
 #include "common/utf8.hpp"
 #include "kernels/model/architecture.hpp"
 #include "kernels/model/architecture_keys.hpp"
+#include "kernels/model/display_name.hpp"
 #include "kernels/model/file_kind.hpp"
 #include "kernels/model/layer_config.hpp"
 
@@ -21,7 +21,6 @@ constexpr std::uint32_t kMaxLayers = 1024;
 constexpr std::uint32_t kMaxWidth = 1u << 20;
 constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
-constexpr std::size_t kMaxNameBytes = 256;  // limit of the broker: TextRule::Label
 
 constexpr const char* kLayerEmbedding = "embedding_length_per_layer_input";
 
@@ -35,6 +34,9 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
 /// The same, of architectures without has_shared_kv and without has_layer_embeddings.
 constexpr UnsupportedKey kSharedKvKeys[] = {{kSharedLayers, 0.0f}};
 constexpr UnsupportedKey kLayerEmbeddingKeys[] = {{kLayerEmbedding, 0.0f}};
+constexpr const char* kLatentSize = "moe_latent_size";
+/// The same, of architectures without has_latent_experts.
+constexpr UnsupportedKey kLatentKeys[] = {{kLatentSize, 0.0f}};
 constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
 constexpr const char* kLogitSoftcap = "final_logit_softcapping";
 /// The same, of architectures without soft caps.
@@ -51,29 +53,6 @@ constexpr UnsupportedKey kLogitScaleKeys[] = {{kLogitScale, 1.0f}};
 /// The layers of the file, with those that are not computed.
 std::uint32_t n_blocks(const ModelConfig& config) {
   return config.n_layers + config.n_skipped_layers;
-}
-
-/// Makes a name printable: one line of whole characters, at most `kMaxNameBytes` long. The name is
-/// only shown in clients and logs, so no name is refused.
-std::string display_name(std::string_view name) {
-  std::string shown;
-  while (!name.empty()) {
-    const Utf8Step step = next_utf8(name);
-    const bool is_character = step.kind == Utf8Kind::Character;
-    const std::string_view next = is_character ? name.substr(0, step.size_bytes) : "\uFFFD";
-    if (shown.size() + next.size() > kMaxNameBytes) break;
-    shown += next;
-    name.remove_prefix(step.size_bytes);
-  }
-  return printable(shown);
-}
-
-/// Returns the architecture if the name is missing, blank or not a text.
-std::string read_name(const GgufFile& file, std::string_view architecture) {
-  const std::string fallback(architecture);
-  const std::string name =
-      display_name(file.get_or<std::string>("general.name", fallback).value_or(fallback));
-  return name.find_first_not_of(' ') == std::string::npos ? fallback : name;
 }
 
 /// The width of the heads of layers with a window, or of those without one.
@@ -119,6 +98,7 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
     TRY(reject_keys(keys, kLogitScaleKeys));
   if (!architecture.has_shared_kv) TRY(reject_keys(keys, kSharedKvKeys));
   if (!architecture.has_layer_embeddings) TRY(reject_keys(keys, kLayerEmbeddingKeys));
+  if (!architecture.has_latent_experts) TRY(reject_keys(keys, kLatentKeys));
   if (!architecture.softcaps.is_supported) TRY(reject_keys(keys, kSoftcapKeys));
   if (!TRY(keys.get_or<bool>("attention.causal", true)))
     return keys.unsupported("{} is false; this build supports causal attention only",
@@ -210,6 +190,7 @@ Result<std::uint32_t> read_shared_width(const ArchitectureKeys& keys,
   constexpr std::string_view kCount = "expert_shared_count";
   if (!architecture.has_shared_expert) return 0;
   if (keys.has(kCount) && TRY(keys.get<std::uint32_t>(kCount)) == 0) return 0;
+  if (n_ff == 0 && !keys.has("expert_shared_feed_forward_length") && !keys.has(kCount)) return 0;
   if (!keys.has("expert_shared_feed_forward_length") && keys.has(kCount))
     return TRY(keys.count(kCount, kMaxWidth / expert_ff)) * expert_ff;
   return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
@@ -237,22 +218,32 @@ Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architectu
   if (experts.n_dense_layers > 0 && !supports_dense)
     return keys.unsupported("{} is {}; this build computes {} with experts in every layer",
                             keys.key(kDense), experts.n_dense_layers, architecture.name);
-  experts.n_ff = TRY(keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff));
+  experts.n_ff = TRY(n_ff > 0 ? keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff)
+                              : keys.count("expert_feed_forward_length", kMaxWidth));
   experts.n_shared_ff = TRY(read_shared_width(keys, architecture, experts.n_ff, n_ff));
   TRY(read_groups(keys, experts));
   experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));
   experts.gating = TRY(read_gating(keys, architecture, config));
   experts.are_beside_ff = architecture.has_experts_beside;
   experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
+  if (architecture.has_latent_experts && TRY(keys.get_or<std::uint32_t>(kLatentSize, 0)) > 0)
+    experts.n_latent = TRY(keys.count(kLatentSize, kMaxWidth));
   return experts;
 }
 
-/// Reads the widths of the feed-forwards. A list has an element for each block of the file.
+/// Reads the widths of the feed-forwards. A list has an element for each block of the file; 0 marks
+/// a layer without one. A model with experts in every layer needs no width.
 Result<void> read_feed_forward(const ArchitectureKeys& keys, const Architecture& architecture,
                                ModelConfig& config) {
-  const auto widths = TRY(keys.counts("feed_forward_length", kMaxWidth, n_blocks(config)));
-  const std::uint32_t widest = std::ranges::max(widths);
-  config.experts = TRY(read_experts(keys, architecture, config, widest));
+  constexpr std::string_view kKey = "feed_forward_length";
+  const bool may_lack = architecture.mixers.excludes_feed_forward;
+  std::vector<std::uint32_t> widths(n_blocks(config), 0);
+  if (keys.has(kKey) || !architecture.feed_forward.empty())
+    widths = TRY(keys.counts(kKey, may_lack ? 0 : 1, kMaxWidth, n_blocks(config)));
+  config.experts = TRY(read_experts(keys, architecture, config, std::ranges::max(widths)));
+  if (may_lack && config.experts.n_experts > 0)
+    for (std::uint32_t layer = 0; layer < config.n_layers; ++layer)
+      config.experts.has_feed_forward.push_back(widths[layer] > 0);
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     config.layers[layer].n_ff = config.experts.replace_ff(layer) ? 0 : widths[layer];
     config.n_ff = std::max(config.n_ff, config.layers[layer].n_ff);
@@ -393,7 +384,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   const Architecture* architecture = find_architecture(config.architecture);
   if (architecture == nullptr) return unknown_architecture(file, config.architecture);
   const ArchitectureKeys keys(file, architecture->name);
-  config.name = read_name(file, architecture->name);
+  config.name = read_display_name(file, architecture->name);
   const auto n_blocks = TRY(keys.count("block_count", kMaxLayers));
   config.n_skipped_layers = TRY(read_skipped_layers(keys, n_blocks));
   config.n_layers = n_blocks - config.n_skipped_layers;
@@ -404,6 +395,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(file, keys, *architecture, config));
+  TRY(read_mixers(keys, *architecture, config));
   TRY(read_ropes(file, keys, *architecture, config));
   TRY(read_layer_embedding(keys, config));
   TRY(read_scales(keys, *architecture, config));
@@ -412,6 +404,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.norms_values = architecture->norms_values;
   config.centers_norms = architecture->centers_norms;
   config.is_parallel = architecture->is_parallel;
+  config.gates_attention = architecture->gates_attention;
   config.tied_embeddings = file.find("output.weight") == nullptr;
   config.pooling_type = TRY(read_pooling_type(keys));
   return config;

@@ -12,6 +12,7 @@
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
 #include "kernels/model/latent_config.hpp"
+#include "kernels/model/recurrent_config.hpp"
 #include "kernels/model/rope_config.hpp"
 #include "kernels/model/window_config.hpp"
 #include "kernels/op_args.hpp"
@@ -32,8 +33,14 @@ struct ExpertConfig {
   std::uint32_t n_groups = 1;        ///< See ExpertRoutingArgs.
   std::uint32_t n_groups_used = 1;
   bool are_beside_ff = false;  ///< Layers with experts also have a feed-forward of their own.
+  /// [n_layers]: layers without a feed-forward have no experts either; empty: all have one.
+  std::vector<bool> has_feed_forward = {};
+  std::uint32_t n_latent = 0;  ///< Width of what the chosen experts read and write; 0: n_embd.
 
-  bool in_layer(std::uint32_t layer) const { return n_experts > 0 && layer >= n_dense_layers; }
+  bool in_layer(std::uint32_t layer) const {
+    return n_experts > 0 && layer >= n_dense_layers &&
+           (has_feed_forward.empty() || has_feed_forward[layer]);
+  }
 
   bool replace_ff(std::uint32_t layer) const { return in_layer(layer) && !are_beside_ff; }
 
@@ -70,15 +77,16 @@ std::string_view name(PoolingType type);
 
 /// The shape of one layer.
 struct LayerConfig {
-  std::uint32_t n_kv_heads;  ///< Divides n_heads.
+  std::uint32_t n_kv_heads;  ///< Divides n_heads; 0 without attention.
   std::uint32_t head_dim;    ///< n_heads · head_dim may differ from n_embd.
-  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts instead.
+  std::uint32_t n_ff;        ///< Width of the feed-forward; 0: the layer has experts or none.
   /// The layer stores no keys and values and reads those of the layer this far before it, which has
   /// the same head_dim; 0: it stores its own.
   std::uint32_t kv_distance = 0;
   std::uint32_t latent_dim = 0;  ///< See KvLayer.
+  Mixer mixer = Mixer::Attention;
 
-  bool stores_kv() const { return kv_distance == 0; }
+  bool stores_kv() const { return kv_distance == 0 && mixer == Mixer::Attention; }
   bool operator==(const LayerConfig&) const = default;
 };
 
@@ -99,6 +107,8 @@ struct ModelConfig {
   std::vector<LayerConfig> layers;  ///< [n_layers]
   /// Width of the embeddings of tokens that each layer has besides that of the model; 0: none.
   std::uint32_t n_layer_embd;
+  RecurrentConfig recurrent;
+  bool gates_attention = false;  ///< See Architecture.
   ExpertConfig experts;
   LatentConfig latent;
   std::uint32_t n_vocab;  ///< Rows of the embedding, which equal the tokenizer's tokens.
@@ -145,6 +155,12 @@ inline std::uint32_t kv_layer_of(const ModelConfig& config, std::uint32_t layer)
 /// The larger width of the feed-forwards that compute every row.
 inline std::uint32_t common_ff(const ModelConfig& config) {
   return std::max(config.n_ff, config.experts.n_shared_ff);
+}
+
+/// The larger width of the gates of a recurrent layer and of gated attention.
+inline std::uint32_t mixer_gate_width(const ModelConfig& config) {
+  const std::uint32_t of_heads = config.gates_attention ? config.n_heads * config.head_dim : 0;
+  return std::max(config.recurrent.n_values(), of_heads);
 }
 
 /// Errors: FileCorrupt for a missing or inconsistent key; MissingWeight without token_embd.weight;

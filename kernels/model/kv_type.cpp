@@ -12,6 +12,20 @@ namespace {
 
 constexpr KvType kKvTypes[] = {KvType::F16, KvType::F32, KvType::Q8_0};
 
+StateShape state_shape(Mixer mixer, const RecurrentConfig& recurrent) {
+  if (!has_state(mixer)) return {};
+  return {.n_heads = recurrent.n_heads,
+          .head_floats = recurrent.key_dim * recurrent.head_dim,
+          .convolution_floats = (recurrent.n_taps - 1) * recurrent.channels};
+}
+
+std::vector<StateShape> state_shapes(const ModelConfig& config) {
+  std::vector<StateShape> shapes;
+  for (const LayerConfig& layer : config.layers)
+    shapes.push_back(state_shape(layer.mixer, config.recurrent));
+  return shapes;
+}
+
 }  // namespace
 
 std::string_view name(KvType type) {
@@ -56,7 +70,15 @@ KvLayout kv_layout(const ModelConfig& config, KvType type) {
                       .type = type,
                       .latent_dim = layer.latent_dim});
   }
-  return KvLayout(std::move(layers));
+  return KvLayout(std::move(layers), StateLayout::largest_piece_bytes(state_shapes(config)));
+}
+
+bool has_recurrent_state(const ModelConfig& config) {
+  return StateLayout::largest_piece_bytes(state_shapes(config)) > 0;
+}
+
+StateLayout state_layout(const ModelConfig& config, const KvLayout& kv) {
+  return StateLayout(state_shapes(config), kv.block_size_bytes());
 }
 
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type) {

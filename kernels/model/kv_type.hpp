@@ -1,4 +1,5 @@
-/// Names of the KV cache's element types, and the block layout of a model for a type.
+/// Names of the KV cache's element types, the block layout of a model for a type, and the layout of
+/// its recurrent state in such blocks.
 #pragma once
 
 #include <optional>
@@ -10,6 +11,7 @@
 #include "kernels/kv_layout.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/weights_layout.hpp"
+#include "kernels/state_layout.hpp"
 
 namespace leasehold {
 
@@ -23,9 +25,13 @@ const std::vector<std::string>& kv_type_names();
 /// with a KV cache of f16, "int8+f32" or "int8+q8_0" with another type.
 std::string announced_arithmetic(Arithmetic arithmetic, KvType type);
 
-/// The layout of a model's blocks. Precondition: can_store(type, head_dim)
-/// of every layer.
+/// The layout of a model's blocks, which are large enough for each piece of its recurrent state.
+/// Precondition: can_store(type, head_dim) of every layer.
 KvLayout kv_layout(const ModelConfig& config, KvType type);
+/// The layout of the model's recurrent state in blocks of `kv`, which is that of the same model.
+StateLayout state_layout(const ModelConfig& config, const KvLayout& kv);
+/// True if a layer of the model keeps a recurrent state.
+bool has_recurrent_state(const ModelConfig& config);
 /// Like `kv_layout`, for a type that the user chose.
 /// Errors: BadRequest if the model's heads cannot be stored as `type`.
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type);

@@ -14,14 +14,19 @@ namespace {
 constexpr std::uint32_t kMaxHeads = 1024;
 constexpr std::uint32_t kMaxHeadDim = 1024;
 
-/// Reads the kv heads of each layer. A list has an element for each block of the file.
-Result<void> read_kv_heads(const ArchitectureKeys& keys, ModelConfig& config) {
+/// Reads the kv heads of each layer: 0 in a list marks a layer without attention. A list has an
+/// element for each block of the file.
+Result<void> read_kv_heads(const ArchitectureKeys& keys, const Architecture& architecture,
+                           ModelConfig& config) {
   constexpr std::string_view kKey = "attention.head_count_kv";
+  const MixerRule& rule = architecture.mixers;
+  const bool may_lack = rule.mixer != Mixer::Attention && rule.attention_every == 0;
   std::vector<std::uint32_t> counts(config.n_layers, config.n_heads);
   if (keys.has(kKey))
-    counts = TRY(keys.counts(kKey, kMaxHeads, config.n_layers + config.n_skipped_layers));
+    counts = TRY(
+        keys.counts(kKey, may_lack ? 0 : 1, kMaxHeads, config.n_layers + config.n_skipped_layers));
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
-    if (config.n_heads % counts[layer] != 0)
+    if (counts[layer] > 0 && config.n_heads % counts[layer] != 0)
       return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
                           counts[layer]);
     config.layers[layer].n_kv_heads = counts[layer];
@@ -95,7 +100,7 @@ Result<void> read_attention(const GgufFile& file, const ArchitectureKeys& keys,
                             const Architecture& architecture, ModelConfig& config) {
   config.n_heads = TRY(keys.count("attention.head_count", kMaxHeads));
   if (architecture.has_latent_attention) return read_latent_heads(file, keys, config);
-  TRY(read_kv_heads(keys, config));
+  TRY(read_kv_heads(keys, architecture, config));
   const bool has_head_dim = keys.has("attention.key_length");
   if (!has_head_dim && config.n_embd % config.n_heads != 0)
     return keys.corrupt("a width of {} does not divide into {} heads", config.n_embd,

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/kv_layout.hpp"
+#include "kernels/state_layout.hpp"
 
 namespace leasehold {
 
@@ -29,9 +30,16 @@ inline std::uint32_t blocks_for_bytes(std::uint64_t bytes, std::uint64_t block_s
   return static_cast<std::uint32_t>((bytes + block_size_bytes - 1) / block_size_bytes);
 }
 
+/// Bytes of the list of blocks of a recurrent state, with `state_blocks` blocks in a copy.
+inline std::uint64_t record_state_bytes(std::uint32_t state_blocks) {
+  return std::uint64_t{kStateCopies} * state_blocks * sizeof(std::uint64_t);
+}
+
 /// The number of blocks for a record, without the sampling lists.
-inline std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes) {
-  return blocks_for_bytes(record_size_bytes(max_context), block_size_bytes);
+inline std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes,
+                                        std::uint32_t state_blocks = 0) {
+  return blocks_for_bytes(record_size_bytes(max_context) + record_state_bytes(state_blocks),
+                          block_size_bytes);
 }
 
 }  // namespace leasehold

@@ -174,6 +174,8 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
                              const Architecture& architecture) {
   const RopeStyle style = TRY(read_style(keys, architecture));
   RopeConfig config{.style = style, .skip_every = architecture.unrotated_layer_every};
+  if (architecture.reads_rope_finetuned && !TRY(keys.get_or<bool>("rope.scaling.finetuned", true)))
+    config.skip_every = 1;
   config.dim = TRY(keys.count_or("rope.dimension_count", kMaxDim, head_dim));
   const auto base = TRY(keys.get_or<float>("rope.freq_base", 10000.0f));
   TRY(check_dim(keys, "rope.dimension_count", config.dim, head_dim));

@@ -2,6 +2,7 @@
 /// buffers that `each` names.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +14,16 @@ namespace leasehold {
 struct StepLimits {
   std::uint32_t max_rows = 256;
   std::uint32_t max_logit_rows = 64;
+};
+
+/// The buffers of a layer with recurrent state.
+struct MixerBuffers {
+  float* input = nullptr;      // [max_rows, channels]
+  float* convolved = nullptr;  // [max_rows, channels]
+  float* gate = nullptr;       // [max_rows, n_values], or the gates of attention
+  float* values = nullptr;     // [max_rows, n_values]
+  float* steps = nullptr;      // [max_rows, recurrent.n_heads]
+  float* weights = nullptr;    // [max_rows, recurrent.n_heads]
 };
 
 /// Pointers into the backend's scratch memory.
@@ -36,6 +47,8 @@ struct StepBuffers {
   float* layer_embeddings = nullptr;  // [max_rows, n_layers, n_layer_embd]
   float* layer_projection = nullptr;  // likewise; later [max_rows, n_layer_embd]
 
+  MixerBuffers mixer = {};  // of models with recurrent layers
+
   // Used by models with experts.
   float* scores = nullptr;          // [max_rows, n_experts]
   std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
@@ -45,6 +58,7 @@ struct StepBuffers {
   float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
   float* ffn_sum = nullptr;         // [max_rows, n_embd]; of experts beside a feed-forward
   float* shared_gate = nullptr;     // [max_rows]
+  float* expert_latent = nullptr;   // [max_rows, experts.n_latent]
 
   /// Calls `take(pointer, elements)` for each buffer that the model needs.
   template <class Take>
@@ -71,6 +85,13 @@ struct StepBuffers {
       take(layer_embeddings, elements);
       take(layer_projection, elements);
     }
+    const RecurrentConfig& recurrent = config.recurrent;
+    take(mixer.input, rows * recurrent.channels);
+    take(mixer.convolved, rows * recurrent.channels);
+    take(mixer.gate, rows * mixer_gate_width(config));
+    take(mixer.values, rows * recurrent.n_values());
+    take(mixer.steps, rows * recurrent.n_heads);
+    take(mixer.weights, rows * recurrent.n_heads);
     const ExpertConfig& experts = config.experts;
     if (experts.n_experts == 0) return;
     const std::size_t used = rows * experts.n_used;
@@ -79,9 +100,10 @@ struct StepBuffers {
     take(expert_weights, used);
     take(expert_gate, used * experts.n_ff);
     take(expert_up, used * experts.n_ff);
-    take(expert_out, used * config.n_embd);
+    take(expert_out, used * std::max(config.n_embd, experts.n_latent));
     take(shared_gate, rows);
     if (experts.are_beside_ff) take(ffn_sum, rows * config.n_embd);
+    take(expert_latent, rows * experts.n_latent);
   }
 };
 

@@ -32,11 +32,32 @@ constexpr TensorSpec kOutput = {"output.weight", TensorDim::Embedding, TensorDim
 struct RequiredTensor {
   std::string name;
   TensorSpec rule;
-  std::uint32_t layer = 0;         ///< 0 for tensors of no layer.
-  std::string fused_name = {};     ///< The tensor that may have its rows instead; empty: none.
-  std::uint32_t first_row = 0;     ///< In each matrix of the fused tensor.
-  std::uint32_t n_fused_rows = 0;  ///< Rows of such a matrix.
+  std::uint32_t layer = 0;       ///< 0 for tensors of no layer.
+  std::string fused_name = {};   ///< The tensor that may have its rows instead; empty: none.
+  std::uint32_t n_matrices = 1;  ///< That the tensor and the fused tensor consist of.
+  std::vector<std::uint32_t> parts = {};  ///< Rows in each matrix; see TensorSpec::parts.
+  std::uint32_t first_row = 0;            ///< In each matrix of the fused tensor.
+  std::uint32_t n_fused_rows = 0;         ///< Rows of such a matrix.
 };
+
+/// The rows of a tensor in each matrix of the fused tensor that may have them.
+std::vector<std::uint32_t> parts_of(const TensorSpec& rule, const ModelConfig& config,
+                                    std::uint32_t layer) {
+  if (rule.parts.empty()) return {dimension(rule.rows, config, layer)};
+  std::vector<std::uint32_t> parts;
+  for (const TensorDim part : rule.parts) parts.push_back(dimension(part, config, layer));
+  return parts;
+}
+
+bool has_several_matrices(const TensorSpec& rule) {
+  return rule.presence == Presence::PerExpert || rule.presence == Presence::PerHead;
+}
+
+/// The matrices of a tensor: one per expert or head, or those of `groups`.
+std::uint32_t matrices_of(const TensorSpec& rule, const ModelConfig& config, std::uint32_t layer) {
+  return has_several_matrices(rule) ? matrix_count(rule, config)
+                                    : dimension(rule.groups, config, layer);
+}
 
 /// Adds the required tensors of a layer and the optional ones that the file has.
 void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t layer,
@@ -47,11 +68,13 @@ void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t la
     if (dimension(rule.rows, config, layer) == 0 || dimension(rule.columns, config, layer) == 0)
       continue;
     if (rule.presence == Presence::Optional && file.find(need.name) == nullptr) continue;
+    need.n_matrices = matrices_of(rule, config, layer);
+    need.parts = parts_of(rule, config, layer);
     if (!rule.fused.empty()) need.fused_name = fmt::format("blk.{}.{}", layer, rule.fused);
     for (const TensorSpec& other : rules) {
       if (rule.fused.empty() || other.fused != rule.fused) continue;
       if (other.name == rule.name) need.first_row = need.n_fused_rows;
-      need.n_fused_rows += dimension(other.rows, config, layer);
+      for (const std::uint32_t rows : parts_of(other, config, layer)) need.n_fused_rows += rows;
       // A file with one of the parts has all of them; otherwise rows would be left unused.
       if (other.name != rule.fused && file.find(fmt::format("blk.{}.{}", layer, other.name)))
         need.fused_name.clear();
@@ -67,19 +90,24 @@ std::vector<RequiredTensor> required_tensors(const GgufFile& file, const ModelCo
   if (config.n_layer_embd > 0)
     for (const TensorSpec& spec : kLayerEmbeddings) needs.push_back({std::string(spec.name), spec});
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
-    add_layer(file, config, layer, architecture->attention, needs);
-    if (!config.experts.replace_ff(layer))
+    add_layer(file, config, layer, mixer_tensors(*architecture, config.layers[layer].mixer), needs);
+    if (config.layers[layer].n_ff > 0)
       add_layer(file, config, layer, architecture->feed_forward, needs);
     if (config.experts.in_layer(layer))
       add_layer(file, config, layer, architecture->experts, needs);
   }
-  needs.push_back({std::string(kOutputNorm.name), kOutputNorm});
+  needs.push_back({.name = std::string(kOutputNorm.name),
+                   .rule = kOutputNorm,
+                   .fused_name = std::string(architecture->output_norm),
+                   .parts = {1},
+                   .n_fused_rows = 1});
   if (!config.tied_embeddings) needs.push_back({std::string(kOutput.name), kOutput});
   return needs;
 }
 
-bool has_several_matrices(const TensorSpec& rule) {
-  return rule.presence == Presence::PerExpert || rule.presence == Presence::PerHead;
+/// Vectors are always F32.
+bool is_f32(const TensorSpec& rule) {
+  return rule.is_f32 || rule.rows == TensorDim::One;
 }
 
 /// Rows of a table stay whole, because a row that is read alone is then one piece of memory. A
@@ -87,7 +115,7 @@ bool has_several_matrices(const TensorSpec& rule) {
 /// only if they form whole groups.
 MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32_t rows_per_matrix,
                         Arithmetic arithmetic) {
-  const bool is_matrix = need.rule.rows != TensorDim::One && !need.rule.is_table;
+  const bool is_matrix = !is_f32(need.rule) && !need.rule.is_table;
   const bool fits = !has_several_matrices(need.rule) || rows_per_matrix % kGroupRows == 0;
   return arithmetic == Arithmetic::Int8 && is_matrix && has_row_groups(type) && fits
              ? MatrixLayout::RowGroups
@@ -146,22 +174,26 @@ bool is_fused(const GgufFile& file, const RequiredTensor& need, std::uint32_t ro
   return need.fused_name != need.name || fused->rows() != rows;
 }
 
-Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& need,
-                                 std::uint32_t n_matrices, std::uint32_t rows_per_matrix,
-                                 std::uint32_t columns) {
-  const std::uint32_t rows = n_matrices * rows_per_matrix;
-  if (is_fused(file, need, rows)) {
-    const GgufTensor* fused =
-        TRY(find_tensor(file, need.fused_name, n_matrices * need.n_fused_rows, columns));
-    WeightSource source{.type = fused->type, .pieces = {}};
-    for (std::uint32_t matrix = 0; matrix < n_matrices; ++matrix)
-      source.pieces.push_back(
-          {fused->name, matrix * need.n_fused_rows + need.first_row, rows_per_matrix});
-    return source;
+Result<WeightSource> rows_of_fused(const GgufFile& file, const RequiredTensor& need,
+                                   std::uint32_t columns) {
+  const GgufTensor* fused =
+      TRY(find_tensor(file, need.fused_name, need.n_matrices * need.n_fused_rows, columns));
+  WeightSource source{.type = fused->type, .pieces = {}};
+  std::uint32_t first_row = need.first_row;
+  for (const std::uint32_t part : need.parts) {
+    for (std::uint32_t matrix = 0; matrix < need.n_matrices; ++matrix)
+      source.pieces.push_back({fused->name, matrix * need.n_fused_rows + first_row, part});
+    first_row += part;
   }
+  return source;
+}
+
+Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& need,
+                                 std::uint32_t rows, std::uint32_t columns) {
+  if (is_fused(file, need, rows)) return rows_of_fused(file, need, columns);
   if (need.rule.presence == Presence::PerExpert && file.find(need.name) == nullptr &&
       file.find(name_of_expert(need.name, 0)) != nullptr)
-    return one_tensor_per_expert(file, need, n_matrices, rows_per_matrix, columns);
+    return one_tensor_per_expert(file, need, need.n_matrices, rows / need.n_matrices, columns);
   // No file has the parts of heads as tensors of their own.
   const bool is_part_of_heads = need.rule.presence == Presence::PerHead && !need.fused_name.empty();
   const std::string& name = is_part_of_heads ? need.fused_name : need.name;
@@ -174,8 +206,8 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
   const std::uint32_t matrices = matrix_count(need.rule, config);
   const std::uint32_t rows_per_matrix = dimension(need.rule.rows, config, need.layer);
   const std::uint32_t rows = rows_per_matrix * matrices;
-  WeightSource source = TRY(find_source(file, need, matrices, rows_per_matrix, columns));
-  if (need.rule.rows == TensorDim::One && source.type != TensorType::F32)
+  WeightSource source = TRY(find_source(file, need, rows, columns));
+  if (is_f32(need.rule) && source.type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(source.type)));
   const MatrixLayout layout = layout_for(need, source.type, rows_per_matrix, arithmetic);

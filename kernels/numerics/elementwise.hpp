@@ -36,6 +36,8 @@ LEASEHOLD_HD inline float clamped_swiglu(float gate, float up) {
 /// The gated activation of an element.
 LEASEHOLD_HD inline float gated(Activation activation, float gate, float up) {
   if (activation == Activation::ClampedSwiGlu) return clamped_swiglu(gate, up);
+  if (activation == Activation::Sigmoid) return sigmoid(gate) * up;
+  if (activation == Activation::ReGlu) return (gate > 0.0F ? gate : 0.0F) * up;
   return (activation == Activation::GeGlu ? gelu(gate) : silu(gate)) * up;
 }
 

@@ -8,17 +8,18 @@
 /// the order written here.
 #pragma once
 
-#include <bit>
 #include <cstdint>
+
+#include "kernels/numerics/host_device.hpp"
 
 namespace leasehold {
 
-inline double log_f64(double x) {
+LEASEHOLD_HD inline double log_f64(double x) {
   constexpr double kSqrtHalf = 0x1.6a09e667f3bcdp-1;
   constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-  const auto bits = std::bit_cast<std::uint64_t>(x);
+  const auto bits = __builtin_bit_cast(std::uint64_t, x);
   auto exponent = static_cast<std::int32_t>(bits >> 52) - 1022;
-  double m = std::bit_cast<double>((bits & 0x000f'ffff'ffff'ffff) | 0x3fe0'0000'0000'0000);
+  double m = __builtin_bit_cast(double, (bits & 0x000f'ffff'ffff'ffff) | 0x3fe0'0000'0000'0000);
   if (m < kSqrtHalf) {
     m *= 2;
     --exponent;

@@ -95,7 +95,8 @@ LaunchStatus ReferenceBackend::rms_norm(const LaunchContext& context, const RmsN
   expect_within_limits(limits_, context);
   return each_unit(context, label(context, args.site), context.rows.size() * args.vectors_per_row,
                    [&](const LaunchPermit& permit, std::size_t i) {
-                     norm_vector(args, args.x + i * args.width, permit.open(args.weight),
+                     norm_vector(args, args.x + i * args.width,
+                                 permit.open(args.weight) + weight_offset(args, i),
                                  args.out + i * args.width, row_.data(),
                                  out_scale_of(permit, args));
                    });

@@ -23,6 +23,8 @@ class ReferenceBackend final : public HostBackend {
   /// One launch for each norm and rotation, and one for the append.
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
+  LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override;
+  LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
   LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;

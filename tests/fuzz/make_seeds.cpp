@@ -117,6 +117,7 @@ void write_record() {
                       .version = kRecordVersion,
                       .max_context = kContext,
                       .request = "acme/r-1",
+                      .state_blocks = 1,
                       .prompt_tokens = 3,
                       .max_emitted_tokens = 9,
                       .top_p = 0.5f,
@@ -129,11 +130,14 @@ void write_record() {
                            .stop = {"END"},
                            .grammar = {GrammarKind::Gbnf, "root ::= \"x\""}});
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
-  const RecordSlot slot{.committed = 4, .tokens = 5, .blocks = 1, .number = 2};
+  const RecordSlot slot{.committed = 4, .tokens = 5, .blocks = 1, .state_copy = 2, .number = 2};
+  const RecordSlot older{.committed = 3, .tokens = 4, .blocks = 1, .state_copy = 1, .number = 1};
   std::string record(record_size_bytes(kContext), '\0');
   record.replace(0, sizeof(header), image(header));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
+  record.replace(kSlotsOffset + kCacheLineBytes, sizeof(older), image(older));
   record.append(reinterpret_cast<const char*>(lists.data()), lists.size());
+  record += image(std::uint64_t{1} << kBlockIndexBits) + image(std::uint64_t{2});
   // The first byte makes the target add valid checksums.
   write_seed("record_fuzz", "two-commits", image(std::uint8_t{1}) + record);
 }

@@ -21,7 +21,8 @@ T& at(std::vector<std::byte>& bytes, std::uint64_t offset) {
 void sign(std::vector<std::byte>& bytes) {
   auto& header = at<RecordHeader>(bytes, 0);
   const std::uint64_t lists =
-      std::min<std::uint64_t>(header.lists_bytes, bytes.size() - record_size_bytes(kContext));
+      std::min<std::uint64_t>(header.lists_bytes + record_state_bytes(header.state_blocks),
+                              bytes.size() - record_size_bytes(kContext));
   header.lists_checksum = Checksum::of(bytes.data() + record_size_bytes(kContext), lists);
   header.checksum = header_checksum(header);
   for (const std::uint64_t i : {0, 1}) {

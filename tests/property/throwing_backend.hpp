@@ -46,6 +46,12 @@ class ThrowingBackend final : public Backend {
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return to_->attention(context, args);
   }
+  LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override {
+    return to_->convolution(context, args);
+  }
+  LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override {
+    return to_->recurrence(context, args);
+  }
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
     return to_->swiglu(context, args);
   }

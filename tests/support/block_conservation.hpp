@@ -44,9 +44,18 @@ inline void check_block_conservation(const Scheduler& scheduler) {
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     for (const PrefixId id : tenancy.prefixes.entries())
       require(held[lease].insert(tenancy.prefixes.block(id)).second, lease, "one is cached twice");
+    for (const PrefixId id : tenancy.prefixes.entries())
+      for (const BlockId block : tenancy.prefixes.states().of(id))
+        require(held[lease].insert(block).second, lease, "a cached state has another user");
   }
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     for (const PrefixId id : tenancy.published) ++references[lease][id];
+  }
+  for (const SwapTransfer& transfer : scheduler.transfers()) {
+    if (transfer.state_of.value == 0) continue;
+    const LeaseId lease = transfer.sequence->request.lease;
+    for (const BlockCopy& copy : transfer.copies)
+      require(held[lease].insert(copy.to).second, lease, "a snapshot has another user");
   }
   for (const auto& sequence : scheduler.running().all()) {
     for (const PrefixId id : sequence->borrowed) ++references[*sequence->shared_lease][id];
@@ -64,6 +73,8 @@ inline void check_block_conservation(const Scheduler& scheduler) {
     }
     for (const BlockId block : table.record_blocks())
       require(held[lease].insert(block).second, lease, "a record has another user");
+    for (const BlockId block : table.recurrent().blocks())
+      require(held[lease].insert(block).second, lease, "a state has another user");
     for (const PrefixId id : cached) ++references[lease][id];
   }
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {

@@ -33,6 +33,9 @@ struct Family {
   std::uint32_t shared_layers = 0;
   std::uint32_t layer_embd = 0;
   bool tied = false;
+  std::uint32_t state_size = 0;
+  std::uint32_t state_groups = 0;
+  std::uint32_t state_heads = 0;
 };
 
 inline constexpr Family kFamilies[] = {
@@ -140,6 +143,60 @@ inline constexpr Family kFamilies[] = {
      .type = TensorType::Q8_0,
      .rope_dim = 64,
      .latent_rank = 512},
+};
+
+/// Families whose layers keep a recurrent state, with attention in the fourth layer.
+inline constexpr Family kRecurrentFamilies[] = {
+    {.name = "qwen35",
+     .architecture = "qwen35",
+     .head_dim = 32,
+     .layers = 5,
+     .rope_dim = 8,
+     .state_size = 24,
+     .state_groups = 1,
+     .state_heads = 3},
+    {.name = "qwen35moe, q8_0",
+     .architecture = "qwen35moe",
+     .with_experts = true,
+     .head_dim = 32,
+     .type = TensorType::Q8_0,
+     .layers = 4,
+     .rope_dim = 8,
+     .state_size = 32,
+     .state_groups = 2,
+     .state_heads = 6},
+    // Its rows are grouped by key head, as in older files.
+    {.name = "qwen3next",
+     .architecture = "qwen3next",
+     .with_experts = true,
+     .head_dim = 16,
+     .layers = 4,
+     .state_size = 20,
+     .state_groups = 2,
+     .state_heads = 6},
+    {.name = "lfm2", .architecture = "lfm2", .layers = 4},
+    {.name = "lfm2moe, q4_0",
+     .architecture = "lfm2moe",
+     .with_experts = true,
+     .type = TensorType::Q4_0,
+     .layers = 5,
+     .dense_layers = 2},
+    {.name = "granitehybrid",
+     .architecture = "granitehybrid",
+     .with_experts = true,
+     .layers = 4,
+     .state_size = 10,
+     .state_groups = 1,
+     .state_heads = 5},
+    {.name = "nemotron_h", .architecture = "nemotron_h", .layers = 6, .state_size = 18},
+    {.name = "nemotron_h_moe, q8_0",
+     .architecture = "nemotron_h_moe",
+     .with_experts = true,
+     .type = TensorType::Q8_0,
+     .layers = 7,
+     .state_size = 32,
+     .state_groups = 2,
+     .state_heads = 4},
 };
 
 /// Returns the family with that name. Throws if there is none.

@@ -17,6 +17,10 @@ double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
 }
 
+bool is_qwen35(std::string_view architecture) {
+  return architecture.starts_with("qwen35") || architecture == "qwen3next";
+}
+
 }  // namespace
 
 void PlainModel::add_to(Vector& x, const Vector& more, double weight) {
@@ -27,9 +31,9 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   const GgufFile file = required(GgufFile::open(path));
   config_ = required(read_config(file));
   if (n_context > 0) config_.n_context = n_context;
-  constexpr std::string_view kNeighbours[] = {"llama",   "mistral3",  "smollm3",
-                                              "granite", "ernie4_5",  "ernie4_5-moe",
-                                              "glm4",    "deepseek2", "cohere2"};
+  constexpr std::string_view kNeighbours[] = {
+      "llama",    "mistral3",     "smollm3", "granite",   "granitehybrid",
+      "ernie4_5", "ernie4_5-moe", "glm4",    "deepseek2", "cohere2"};
   pairs_are_neighbours_ =
       std::ranges::find(kNeighbours, config_.architecture) != std::end(kNeighbours);
   const auto scale = [&](const char* what) {
@@ -42,7 +46,7 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   const auto key = [&](const char* what, auto fallback) {
     return required(file.get_or(config_.architecture + what, fallback));
   };
-  constexpr std::string_view kSigmoid[] = {"glm4moe", "minimax-m2"};
+  constexpr std::string_view kSigmoid[] = {"glm4moe", "minimax-m2", "lfm2moe", "nemotron_h_moe"};
   has_sigmoid_experts_ = std::ranges::find(kSigmoid, config_.architecture) != std::end(kSigmoid) ||
                          key(".expert_gating_func", std::uint32_t{0}) == 2;
   has_normed_experts_ = config_.architecture == "deepseek2" ? key(".expert_weights_norm", false)
@@ -53,7 +57,11 @@ PlainModel::PlainModel(const std::string& path, std::uint32_t n_context) {
   }
   is_gemma_ = config_.architecture.starts_with("gemma");
   is_gpt_oss_ = config_.architecture == "gpt-oss";
-  if (is_gpt_oss_ || config_.architecture == "glm4moe") ffn_norm_ = "post_attention_norm.weight";
+  if (is_gpt_oss_ || config_.architecture == "glm4moe" || is_qwen35(config_.architecture))
+    ffn_norm_ = "post_attention_norm.weight";
+  rotates_ = required(file.get_or<bool>(config_.architecture + ".rope.scaling.finetuned", true));
+  is_nemotron_ = config_.architecture.starts_with("nemotron_h");
+  if (is_nemotron_) ffn_norm_ = "attn_norm.weight";
   if (is_gemma_) embedding_scale_ = std::sqrt(static_cast<double>(config_.n_embd));
   if (is_gpt_oss_ || config_.architecture == "gemma2") full_every_ = 2;
   if (config_.architecture == "gemma3") full_every_ = 6;
@@ -99,11 +107,12 @@ void PlainModel::divide_fused_tensors() {
     const auto named = [&](const char* what) {
       return "blk." + std::to_string(layer) + "." + what;
     };
-    divide(named("attn_qkv.weight"),
-           {{named("attn_q.weight"), std::size_t{config_.n_heads} * config_.head_dim},
-            {named("attn_k.weight"), keys},
-            {named("attn_v.weight"), keys}});
-    if (!tensors_.contains(named("ffn_gate.weight")))
+    if (config_.layers[layer].mixer == Mixer::Attention)
+      divide(named("attn_qkv.weight"),
+             {{named("attn_q.weight"), std::size_t{config_.n_heads} * config_.head_dim},
+              {named("attn_k.weight"), keys},
+              {named("attn_v.weight"), keys}});
+    if (!is_nemotron_ && !tensors_.contains(named("ffn_gate.weight")))
       divide(named("ffn_up.weight"),
              {{named("ffn_gate.weight"), config_.n_ff}, {named("ffn_up.weight"), config_.n_ff}});
     divide(named("ffn_gate_up_exps.weight"), {{named("ffn_gate_exps.weight"), config_.experts.n_ff},
@@ -114,6 +123,10 @@ void PlainModel::divide_fused_tensors() {
 void PlainModel::forget() {
   keys_.assign(config_.n_layers, {});
   values_.assign(config_.n_layers, {});
+  inputs_.assign(config_.n_layers, {});
+  const RecurrentConfig& shape = config_.recurrent;
+  states_.assign(config_.n_layers,
+                 std::vector<Vector>(shape.n_heads, Vector(shape.key_dim * shape.head_dim)));
 }
 
 const PlainModel::Matrix& PlainModel::of_layer(std::uint32_t layer, const char* name) const {
@@ -198,6 +211,7 @@ double angle(const RopeConfig& rope, std::uint32_t n_context, std::size_t pair,
 void PlainModel::rotate(std::uint32_t layer, Vector& heads, std::size_t position) const {
   const bool is_fourth = layer % 4 == 3;
   if (is_fourth && (is_cohere_ || config_.architecture == "smollm3")) return;
+  if (is_nemotron_ || !rotates_) return;
   const bool has_own_angles = config_.window_rope && has_window_[layer];
   const RopeConfig& rope = has_own_angles ? *config_.window_rope : config_.rope;
   for (auto head = heads.begin(); head != heads.end();
@@ -245,7 +259,7 @@ PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& w
 PlainModel::Vector PlainModel::weights_of(std::uint32_t layer, const Vector& q,
                                           std::size_t head) const {
   const auto dim = static_cast<std::ptrdiff_t>(head_dim(layer));
-  const bool has_own_scale = config_.architecture == "granite";
+  const bool has_own_scale = config_.architecture.starts_with("granite");
   const double scale = is_gemma4_      ? 1
                        : has_own_scale ? config_.scales.attention
                                        : 1 / std::sqrt(static_cast<double>(dim));
@@ -267,6 +281,22 @@ PlainModel::Vector PlainModel::weights_of(std::uint32_t layer, const Vector& q,
   return weights;
 }
 
+PlainModel::Vector PlainModel::mix(std::uint32_t layer, const Vector& x) {
+  switch (config_.layers[layer].mixer) {
+    case Mixer::Attention:
+      return config_.latent.rank > 0 ? attend_latent(layer, x) : attend(layer, x);
+    case Mixer::DeltaNet:
+      return delta_net(layer, x);
+    case Mixer::Mamba2:
+      return mamba(layer, x);
+    case Mixer::ShortConvolution:
+      return short_convolution(layer, x);
+    case Mixer::None:
+      break;
+  }
+  return Vector(x.size());
+}
+
 /// Values are a projection of their own, or that of the keys.
 void PlainModel::append(std::uint32_t layer, const Vector& x) {
   Vector k = project(layer, "attn_k", x);
@@ -285,6 +315,14 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
   if (kv_source(layer) == layer) append(layer, x);
   const std::vector<Vector>& values = values_[kv_source(layer)];
   Vector q = project(layer, "attn_q", x);
+  // Qwen3.5: each head has a query, then a gate.
+  Vector gates;
+  if (q.size() == 2 * std::size_t{config_.n_heads} * head_dim(layer)) {
+    Vector queries;
+    for (std::size_t i = 0; i < q.size(); ++i)
+      (i / head_dim(layer) % 2 == 0 ? queries : gates).push_back(q[i]);
+    q = queries;
+  }
   norm_heads(q, find(layer, "attn_q_norm.weight"));
   const std::size_t position = values.size() - 1;
   rotate(layer, q, position);
@@ -298,6 +336,7 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
     for (std::size_t p = 0; p < weights.size(); ++p)
       for (std::size_t d = 0; d < dim; ++d) out[head * dim + d] += weights[p] * values[p][from + d];
   }
+  for (std::size_t i = 0; i < gates.size(); ++i) out[i] *= sigmoid(gates[i]);
   return project(layer, "attn_output", out);
 }
 
@@ -306,6 +345,7 @@ double PlainModel::gated(double gate, double up) const {
     const double inner = std::sqrt(2 / std::numbers::pi) * (gate + 0.044715 * gate * gate * gate);
     return gate / 2 * (1 + std::tanh(inner)) * up;
   }
+  if (is_nemotron_) return std::pow(std::max(up, 0.0), 2);
   if (!is_gpt_oss_) return gate * sigmoid(gate) * up;
   const double g = std::min(gate, 7.0);
   return g * sigmoid(1.702 * g) * (std::clamp(up, -7.0, 7.0) + 1);
@@ -314,8 +354,8 @@ double PlainModel::gated(double gate, double up) const {
 /// `suffix`: "" for the layer's own network, "_shexp" for the shared expert.
 PlainModel::Vector PlainModel::feed_forward(std::uint32_t layer, const Vector& x,
                                             const std::string& suffix) const {
-  Vector gate = times(of_layer(layer, ("ffn_gate" + suffix).c_str()), x);
   const Vector up = times(of_layer(layer, ("ffn_up" + suffix).c_str()), x);
+  Vector gate = is_nemotron_ ? up : times(of_layer(layer, ("ffn_gate" + suffix).c_str()), x);
   for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gated(gate[i], up[i]);
   return times(of_layer(layer, ("ffn_down" + suffix).c_str()), gate);
 }
@@ -329,8 +369,8 @@ PlainModel::Vector PlainModel::expert(std::uint32_t layer, const Vector& x,
       for (std::size_t i = 0; i < n_rows; ++i) out[i] += bias->values[number * n_rows + i];
     return out;
   };
-  Vector gate = product("ffn_gate_exps", x, width);
   const Vector up = product("ffn_up_exps", x, width);
+  Vector gate = is_nemotron_ ? up : product("ffn_gate_exps", x, width);
   for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gated(gate[i], up[i]);
   return product("ffn_down_exps", gate, x.size());
 }
@@ -355,12 +395,15 @@ PlainModel::Vector PlainModel::experts(std::uint32_t layer, const Vector& routed
   double sum = 0;
   for (const std::size_t e : order) sum += shares[e];
   if (!has_normed_experts_) sum = 1;
-  Vector out(x.size());
+  const bool is_latent = find(layer, "ffn_latent_down.weight") != nullptr;
+  const Vector input = is_latent ? times(of_layer(layer, "ffn_latent_down"), x) : x;
+  Vector out(input.size());
   const Matrix* scales = find(layer, "ffn_down_exps.scale");
   for (const std::size_t e : order)
-    add_to(out, expert(layer, x, e),
+    add_to(out, expert(layer, input, e),
            shares[e] / sum * expert_scale_ * (scales != nullptr ? scales->values[e] : 1));
-  if (find(layer, "ffn_gate_shexp.weight") == nullptr) return out;
+  if (is_latent) out = times(of_layer(layer, "ffn_latent_up"), out);
+  if (find(layer, "ffn_up_shexp.weight") == nullptr) return out;
   const bool is_gated = find(layer, "ffn_gate_inp_shexp.weight") != nullptr;
   const double gate =
       is_gated ? sigmoid(times(of_layer(layer, "ffn_gate_inp_shexp"), x).front()) : 1;
@@ -399,13 +442,13 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
     const Matrix* attention_norm = find(layer, "attn_norm.weight");
     const Vector input = attention_norm != nullptr ? normed(x, *attention_norm) : x;
-    add_branch(layer, x,
-               config_.latent.rank > 0 ? attend_latent(layer, input) : attend(layer, input),
-               "post_attention_norm.weight");
+    if (config_.layers[layer].mixer != Mixer::None)
+      add_branch(layer, x, mix(layer, input), "post_attention_norm.weight");
     const Matrix* ffn_norm = find(layer, ffn_norm_.c_str());
     const Vector norm = is_cohere_ ? input : ffn_norm != nullptr ? normed(x, *ffn_norm) : x;
-    const bool is_dense = find(layer, "ffn_gate.weight") != nullptr;
+    const bool is_dense = find(layer, "ffn_down.weight") != nullptr;
     const bool has_experts = find(layer, "ffn_gate_inp.weight") != nullptr;
+    if (!is_dense && !has_experts) continue;
     Vector branch = is_dense ? feed_forward(layer, norm, "") : experts(layer, norm, norm);
     if (is_dense && has_experts) branch = with_experts(layer, x, branch);
     add_branch(layer, x, branch, "post_ffw_norm.weight");
@@ -413,7 +456,8 @@ PlainModel::Vector PlainModel::next(std::int32_t token) {
     if (const Matrix* scale = find(layer, "layer_output_scale.weight"))
       for (double& element : x) element *= scale->values.front();
   }
-  hidden_ = normed(x, matrix("output_norm"));
+  const bool has_output_norm = tensors_.contains("output_norm.weight");
+  hidden_ = normed(x, matrix(has_output_norm ? "output_norm" : "token_embd_norm"));
   Vector logits = times(config_.tied_embeddings ? table : matrix("output"), hidden_);
   const double cap = config_.softcaps.logits;
   for (double& logit : logits) {

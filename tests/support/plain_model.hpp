@@ -53,9 +53,17 @@ class PlainModel {
   std::size_t head_dim(std::uint32_t layer) const;
   std::uint32_t kv_source(std::uint32_t layer) const;
   void append(std::uint32_t layer, const Vector& x);
+  Vector mix(std::uint32_t layer, const Vector& x);
   Vector attend(std::uint32_t layer, const Vector& x);
   Vector attend_latent(std::uint32_t layer, const Vector& x);
   Vector latent_head(std::uint32_t layer, const Vector& query, std::size_t head) const;
+  // Layers with recurrent state: plain_recurrent.cpp.
+  struct RecurrentInput;
+  Vector delta_net(std::uint32_t layer, const Vector& x);
+  Vector mamba(std::uint32_t layer, const Vector& x);
+  Vector short_convolution(std::uint32_t layer, const Vector& x);
+  RecurrentInput delta_input(std::uint32_t layer, const Vector& x) const;
+  Vector convolve(std::uint32_t layer, const std::string& name, const Vector& input);
   Vector project(std::uint32_t layer, const std::string& what, const Vector& x) const;
   Vector feed_forward(std::uint32_t layer, const Vector& x, const std::string& suffix) const;
   Vector experts(std::uint32_t layer, const Vector& routed, const Vector& x) const;
@@ -88,6 +96,8 @@ class PlainModel {
   double latent_scale_ = 1;  // multiplies the scores of latent attention
   bool is_gemma_ = false;
   bool is_gpt_oss_ = false;
+  bool rotates_ = true;
+  bool is_nemotron_ = false;  // one norm per layer, squared relu without a gate, no rotation
   std::string ffn_norm_ = "ffn_norm.weight";  // the name of the norm before the feed-forward
   std::uint32_t full_every_ = 1;              // layers with this distance have no window
   std::vector<bool> has_window_;              // [n_layers]
@@ -100,6 +110,8 @@ class PlainModel {
   std::vector<std::vector<Vector>>
       keys_;  // [n_layers][positions][n_kv_heads · head_dim], or latent
   std::vector<std::vector<Vector>> values_;  // likewise
+  std::vector<std::vector<Vector>> inputs_;  // [n_layers][positions][channels], of convolutions
+  std::vector<std::vector<Vector>> states_;  // [n_layers][heads][key_dim · head_dim]
 };
 
 }  // namespace leasehold::testing

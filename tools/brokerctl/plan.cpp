@@ -45,6 +45,12 @@ std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
   row("weights", plan.weights_bytes, "the model file, as the worker lays it out" + skipped(plan));
   row("KV of a token", plan.kv_bytes_per_token, request.kv_type + ", all layers");
   row("KV block", plan.block_bytes, fmt::format("{} tokens", KvLayout::kBlockTokens));
+  if (plan.state_blocks_per_tenant > 0) {
+    row("state of a tenant", plan.state_blocks_per_tenant * plan.block_bytes,
+        fmt::format("{} blocks: two copies of recurrent layers; cached states take at most half "
+                    "of a lease's blocks",
+                    plan.state_blocks_per_tenant));
+  }
   row("extent", plan.extent_bytes, fmt::format("{} blocks", plan.extent_bytes / plan.block_bytes));
   row("KV of a tenant", std::uint64_t{plan.extents_per_tenant} * plan.extent_bytes,
       fmt::format("{} blocks for a request of {} tokens, in {} extent{}", plan.blocks_per_tenant,
@@ -72,6 +78,7 @@ wire::Json json_of(const CapacityPlan& plan, const PlanRequest& request) {
           {"weights_bytes", plan.weights_bytes},
           {"kv_bytes_per_token", plan.kv_bytes_per_token},
           {"block_bytes", plan.block_bytes},
+          {"state_blocks_per_tenant", plan.state_blocks_per_tenant},
           {"blocks_per_tenant", plan.blocks_per_tenant},
           {"extent_bytes", plan.extent_bytes},
           {"extents_per_tenant", plan.extents_per_tenant},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -159,7 +160,6 @@ void add_latent(Metadata& metadata, const ModelRequest& request) {
     return fmt::format("{}.{}", request.architecture, rest);
   };
   const LatentConfig latent = request.latent();
-  metadata.add(key("attention.head_count_kv"), 1u);
   metadata.add(key("attention.key_length"), latent.rank + request.rope_dim());
   metadata.add(key("attention.value_length"), latent.rank);
   metadata.add(key("attention.kv_lora_rank"), latent.rank);
@@ -170,15 +170,6 @@ void add_latent(Metadata& metadata, const ModelRequest& request) {
   if (request.shape.experts > 0) return;
   metadata.add(key("expert_feed_forward_length"), request.shape.expert_width());
   metadata.add(key("leading_dense_block_count"), request.shape.layers);
-}
-
-void add_heads(Metadata& metadata, const ModelRequest& request) {
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", request.architecture, rest);
-  };
-  metadata.add(key("attention.head_count_kv"), request.shape.kv_heads);
-  metadata.add(key("attention.key_length"), request.shape.head_dim());
-  metadata.add(key("attention.value_length"), request.shape.head_dim());
 }
 
 /// What layers with a window, layers that share keys and values, and embeddings of layers need.
@@ -201,6 +192,56 @@ void add_layers(Metadata& metadata, const ModelRequest& request) {
   if (shape.shared_layers > 0) metadata.add(key("attention.shared_kv_layers"), shape.shared_layers);
   if (shape.layer_embd > 0) metadata.add(key("embedding_length_per_layer_input"), shape.layer_embd);
 }
+/// Lists a number of each layer.
+template <class Number>
+void add_per_layer(Metadata& metadata, std::string_view key, const ModelConfig& config,
+                   Number number) {
+  metadata.add_list(key, GgufType::Int32, config.n_layers, [&](ByteSink& sink, std::uint32_t i) {
+    sink.number(static_cast<std::int32_t>(number(i)));
+  });
+}
+
+/// The heads and feed-forward widths. Numbers of kv heads and widths are lists if layers without
+/// them are marked by 0.
+void add_layer_sizes(Metadata& metadata, const ModelRequest& request) {
+  const MixerRule& rule = request.row().mixers;
+  const ModelConfig config = request.dimensions();
+  const auto key = [&](std::string_view rest) {
+    return fmt::format("{}.{}", request.architecture, rest);
+  };
+  if (rule.excludes_feed_forward)
+    add_per_layer(metadata, key("feed_forward_length"), config, [&](std::uint32_t i) {
+      return config.layers[i].mixer == Mixer::None ? request.shape.ffn : 0;
+    });
+  else
+    metadata.add(key("feed_forward_length"), request.shape.ffn);
+  metadata.add(key("attention.head_count"), request.shape.heads);
+  if (rule.mixer != Mixer::Attention && rule.attention_every == 0)
+    add_per_layer(metadata, key("attention.head_count_kv"), config,
+                  [&](std::uint32_t i) { return config.layers[i].n_kv_heads; });
+  else
+    metadata.add(key("attention.head_count_kv"), config.n_kv_heads);
+  if (request.row().has_latent_attention) return add_latent(metadata, request);
+  metadata.add(key("attention.key_length"), request.shape.head_dim());
+  metadata.add(key("attention.value_length"), request.shape.head_dim());
+}
+
+/// The shape of the layers with a recurrent state.
+void add_state(Metadata& metadata, const ModelRequest& request) {
+  const MixerRule& rule = request.row().mixers;
+  const RecurrentConfig state = request.dimensions().recurrent;
+  const auto add = [&](std::string_view rest, std::uint32_t value) {
+    metadata.add(fmt::format("{}.{}", request.architecture, rest), value);
+  };
+  if (rule.mixer == Mixer::ShortConvolution) return add("shortconv.l_cache", state.n_taps);
+  add("ssm.conv_kernel", state.n_taps);
+  add("ssm.state_size", state.key_dim);
+  add("ssm.group_count", state.n_groups);
+  add("ssm.time_step_rank", state.n_heads);
+  add("ssm.inner_size", state.n_values());
+  if (rule.attention_every > 0)
+    add("full_attention_interval", std::min(rule.attention_every, request.shape.layers));
+}
 
 void add_shape(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
@@ -211,12 +252,7 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("context_length"), shape.context);
   metadata.add(key("embedding_length"), shape.embd);
   metadata.add(key("block_count"), shape.layers);
-  metadata.add(key("feed_forward_length"), shape.ffn);
-  metadata.add(key("attention.head_count"), shape.heads);
-  if (request.row().has_latent_attention)
-    add_latent(metadata, request);
-  else
-    add_heads(metadata, request);
+  add_layer_sizes(metadata, request);
   const bool centers = request.row().centers_norms;
   metadata.add(key(centers ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
                is_llama ? 1e-5f : 1e-6f);
@@ -226,6 +262,7 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   add_rope(metadata, request);
   if (shape.experts > 0) add_experts(metadata, request);
   add_layers(metadata, request);
+  if (request.row().mixers.mixer != Mixer::Attention) add_state(metadata, request);
   if (request.embeds) metadata.add(key("pooling_type"), std::uint32_t{3});
   metadata.add(key("vocab_size"), shape.vocab);
 }

@@ -35,6 +35,7 @@ struct Options {
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   std::optional<std::uint32_t> dense_layers, rope_dim, latent_rank, query_rank;
   std::optional<std::uint32_t> window_head_dim, shared_layers, layer_embd;
+  StateSizes state;
   bool tied = false;
   bool has_optional = false;
   bool embeds = false;
@@ -91,6 +92,15 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--query-rank", options.query_rank,
                  "Rank of the queries of latent attention; 0: none; default: embedding width / 2")
       ->group(group);
+  app.add_option("--state-size", options.state.key_size,
+                 "Width of a key of a recurrent state; default: head width")
+      ->group(group);
+  app.add_option("--state-groups", options.state.groups,
+                 "Key heads of a recurrent state; default: key and value heads")
+      ->group(group);
+  app.add_option("--state-heads", options.state.heads,
+                 "Value heads of a recurrent state; default: attention heads")
+      ->group(group);
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
   app.add_option("--context", options.context, "Context length in tokens")->group(group);
   app.add_option("--window", options.window, "Sliding window of attention in tokens")->group(group);
@@ -134,6 +144,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.latent_shape = {.rank = options.latent_rank.value_or(0),
                           .query_rank = options.query_rank.value_or(0),
                           .has_direct_queries = options.query_rank == 0u};
+  request.state = options.state;
   const WeightType weight = TRY(weight_type_from(options.type));
   request.type = weight.type;
   request.is_mix = weight.is_mix;

@@ -97,6 +97,19 @@ Result<void> check_experts(const ModelRequest& request) {
   return within("--expert-ffn", shape.expert_width(), 1, kMaxWidth);
 }
 
+Result<void> check_state(const ModelRequest& request) {
+  const Mixer mixer = request.row().mixers.mixer;
+  if (mixer == Mixer::Attention || mixer == Mixer::ShortConvolution) return {};
+  const RecurrentConfig state = request.dimensions().recurrent;
+  TRY(within("--state-size", state.key_dim, 1, kMaxHeadDim));
+  TRY(within("--state-heads", state.n_heads, 1, kMaxHeadDim));
+  TRY(within("--state-groups", state.n_groups, 1, state.n_heads));
+  if (state.n_heads % state.n_groups == 0) return {};
+  return fail(Errc::BadRequest,
+              fmt::format("--state-heads {} must be a multiple of --state-groups {}", state.n_heads,
+                          state.n_groups));
+}
+
 /// Checks what only some architectures have.
 Result<void> check_layers(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
@@ -176,6 +189,93 @@ bool ModelRequest::has_window(std::uint32_t layer) const {
   return window() > 0 && full_every > 0 && (layer + 1) % full_every != 0;
 }
 
+namespace {
+
+std::uint32_t attention_every(const ModelShape& shape) {
+  constexpr std::uint32_t kUsual = 4;
+  return std::min(kUsual, shape.layers);
+}
+
+/// Whether a layer of a family that has a mixer or a feed-forward has a feed-forward.
+bool has_feed_forward_alone(std::uint32_t layer, const LayerConfig& shape) {
+  return shape.mixer != Mixer::Attention && layer % 2 == 1;
+}
+
+RecurrentConfig recurrent_shape(const ModelRequest& request) {
+  const ModelShape& shape = request.shape;
+  if (request.row().mixers.mixer == Mixer::ShortConvolution)
+    return {.n_taps = 3, .channels = shape.embd};
+  RecurrentConfig recurrent{
+      .n_taps = 4,
+      .n_groups = request.state.groups != 0 ? request.state.groups : shape.kv_heads,
+      .n_heads = request.state.heads != 0 ? request.state.heads : shape.heads,
+      .key_dim = request.state.key_size != 0 ? request.state.key_size : shape.head_dim()};
+  recurrent.head_dim = recurrent.key_dim;
+  recurrent.channels = (2 * recurrent.n_groups + recurrent.n_heads) * recurrent.key_dim;
+  return recurrent;
+}
+
+void choose_mixers(const ModelRequest& request, ModelConfig& config) {
+  const MixerRule& rule = request.row().mixers;
+  if (rule.mixer == Mixer::Attention) return;
+  config.recurrent = recurrent_shape(request);
+  for (std::uint32_t i = 0; i < config.n_layers; ++i) {
+    LayerConfig& layer = config.layers[i];
+    if ((i + 1) % attention_every(request.shape) != 0) {
+      layer.mixer = rule.mixer;
+      layer.n_kv_heads = 0;
+    }
+    if (!rule.excludes_feed_forward) continue;
+    const bool has_feed_forward = has_feed_forward_alone(i, layer);
+    if (has_feed_forward) layer.mixer = Mixer::None;
+    if (!has_feed_forward) layer.n_ff = 0;
+    config.experts.has_feed_forward.push_back(has_feed_forward);
+  }
+}
+
+/// What windows and shared keys and values change.
+void choose_layers(const ModelRequest& request, ModelConfig& config) {
+  const ModelShape& shape = request.shape;
+  config.n_layer_embd = shape.layer_embd;
+  const std::uint32_t first_shared = shape.layers - shape.shared_layers;
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
+    LayerConfig& one = config.layers[layer];
+    const bool has_window = request.has_window(layer);
+    if (has_window) one.head_dim = shape.window_head_dim();
+    if (layer >= first_shared) one.kv_distance = layer - (first_shared - (has_window ? 2 : 1));
+  }
+}
+
+}  // namespace
+
+ModelConfig ModelRequest::dimensions() const {
+  ModelConfig config{};
+  config.n_layers = shape.layers;
+  config.n_embd = shape.embd;
+  config.n_heads = shape.heads;
+  config.n_kv_heads = shape.kv_heads;
+  config.head_dim = shape.head_dim();
+  config.rope.dim = rope_dim();
+  config.latent = latent();
+  if (config.latent.rank > 0) {
+    config.n_kv_heads = 1;
+    config.head_dim = config.latent.rank + config.rope.dim;
+  }
+  config.n_ff = shape.ffn;
+  config.n_vocab = shape.vocab;
+  if (shape.experts > 0)
+    config.experts = {.n_experts = shape.experts,
+                      .n_used = shape.experts_used,
+                      .n_ff = shape.expert_width(),
+                      .n_shared_ff = shared_width(),
+                      .n_dense_layers = shape.dense_layers,
+                      .are_beside_ff = row().has_experts_beside};
+  config.layers = uniform_layers(config);
+  choose_layers(*this, config);
+  choose_mixers(*this, config);
+  return config;
+}
+
 std::uint32_t ModelRequest::shared_width() const {
   if (!row().has_shared_expert) return 0;
   return row().feed_forward.empty() ? shape.ffn : shape.expert_width();
@@ -203,6 +303,7 @@ Result<void> check(const ModelRequest& request) {
   TRY(check_latent(request));
   TRY(check_experts(request));
   TRY(check_layers(request));
+  TRY(check_state(request));
   TRY(within("--parts", request.parts, 1, kMaxParts));
   // Weights are made in pairs, so a row has an even length in any type. A mix uses blocks of 32 for
   // rows that are not made of blocks of 256.
@@ -216,6 +317,7 @@ Result<void> check(const ModelRequest& request) {
       {"--heads times --head-dim", shape.query_width()},
       {"--heads times --window-head-dim", shape.heads * shape.window_head_dim()},
       {"--layer-embd", shape.layer_embd},
+      {"--state-heads times --state-size", request.dimensions().recurrent.n_values()},
       {"--latent-rank", latent.rank},
       {"--query-rank", latent.query_rank},
       {"--head-dim minus --rope-dim", latent.unrotated_dim}};

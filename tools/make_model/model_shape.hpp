@@ -8,7 +8,7 @@
 
 #include "common/result.hpp"
 #include "kernels/model/architecture.hpp"
-#include "kernels/model/latent_config.hpp"
+#include "kernels/model/config.hpp"
 #include "kernels/quant/tensor_type.hpp"
 
 namespace leasehold::make_model {
@@ -57,6 +57,13 @@ struct LatentShape {
   bool has_direct_queries = false;  ///< There is no query rank.
 };
 
+/// Sizes of a recurrent state, in models that have one.
+struct StateSizes {
+  std::uint32_t key_size = 0;  ///< Elements of a key; 0: head_dim().
+  std::uint32_t groups = 0;    ///< Key heads; 0: kv_heads.
+  std::uint32_t heads = 0;     ///< Value heads; 0: heads of the attention.
+};
+
 /// The type of all matrices, or in a mix of most matrices.
 struct WeightType {
   TensorType type;
@@ -71,6 +78,7 @@ struct ModelRequest {
   std::string_view architecture = "llama";  ///< A name of kernels/model/architecture.hpp.
   ModelShape shape;
   LatentShape latent_shape = {};
+  StateSizes state = {};
   TensorType type = TensorType::F32;
   bool is_mix = false;  ///< Some matrices have another type (tensor_plan.hpp); `type` is Q4_K.
   std::uint64_t seed = 0;
@@ -97,6 +105,9 @@ struct ModelRequest {
   std::uint32_t rope_dim() const;
   /// The dimensions of latent attention, whose heads have values of head_dim elements.
   LatentConfig latent() const;
+  /// The dimensions that a worker reads from the file. Among layers with a recurrent state, every
+  /// fourth one has attention, and the last one if there are fewer than four.
+  ModelConfig dimensions() const;
 };
 
 inline constexpr float kRopeFactor = 4.0f;

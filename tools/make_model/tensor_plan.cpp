@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "kernels/model/config.hpp"
-
 namespace leasehold::make_model {
 namespace {
 
@@ -62,43 +60,9 @@ class Planner {
   std::vector<PlannedTensor> tensors_;
 };
 
-ModelConfig dimensions_of(const ModelRequest& request) {
-  const ModelShape& shape = request.shape;
-  ModelConfig config{};
-  config.n_layers = shape.layers;
-  config.n_embd = shape.embd;
-  config.n_heads = shape.heads;
-  config.n_kv_heads = shape.kv_heads;
-  config.head_dim = shape.head_dim();
-  config.rope.dim = request.rope_dim();
-  config.latent = request.latent();
-  if (config.latent.rank > 0) {
-    config.n_kv_heads = 1;
-    config.head_dim = config.latent.rank + config.rope.dim;
-  }
-  config.n_ff = shape.ffn;
-  config.n_vocab = shape.vocab;
-  if (shape.experts > 0)
-    config.experts = {.n_experts = shape.experts,
-                      .n_used = shape.experts_used,
-                      .n_ff = shape.expert_width(),
-                      .n_shared_ff = request.shared_width(),
-                      .n_dense_layers = shape.dense_layers,
-                      .are_beside_ff = request.row().has_experts_beside};
-  config.layers = uniform_layers(config);
-  config.n_layer_embd = shape.layer_embd;
-  const std::uint32_t first_shared = shape.layers - shape.shared_layers;
-  for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
-    LayerConfig& one = config.layers[layer];
-    const bool has_window = request.has_window(layer);
-    if (has_window) one.head_dim = shape.window_head_dim();
-    if (layer >= first_shared) one.kv_distance = layer - (first_shared - (has_window ? 2 : 1));
-  }
-  return config;
-}
-
 Fill fill_of(std::string_view vector) {
   if (vector.ends_with(".bias")) return Fill::Bias;
+  if (vector.ends_with("ssm_a")) return Fill::Decay;
   const bool is_gain =
       vector.contains("norm") || vector.ends_with("scale") || vector.ends_with("scale.weight");
   return is_gain ? Fill::Gain : Fill::Gate;
@@ -112,19 +76,20 @@ bool is_vector(const TensorSpec& spec) {
 class LayerPlanner {
  public:
   LayerPlanner(Planner& planner, const ModelRequest& request)
-      : planner_(planner), request_(request), config_(dimensions_of(request)) {}
+      : planner_(planner), request_(request), config_(request.dimensions()) {}
 
   void plan(std::uint32_t layer) {
     layer_ = layer;
     prefix_ = fmt::format("blk.{}.", layer);
     is_fine_ = is_fine_layer(layer, config_.n_layers);
-    const Architecture& row = request_.row();
+    const auto mixer = mixer_tensors(request_.row(), config_.layers[layer].mixer);
     // Seeds count tensors, and files that exist have biases and norms of heads last.
-    for (const TensorSpec& spec : row.attention)
-      if (&spec == row.attention.data() || !is_vector(spec)) add(spec, row.attention);
-    for (const TensorSpec& spec : row.attention.subspan(1))
-      if (is_vector(spec)) add(spec, row.attention);
-    if (!config_.experts.replace_ff(layer))
+    for (const TensorSpec& spec : mixer)
+      if (&spec == mixer.data() || !is_vector(spec)) add(spec, mixer);
+    for (const TensorSpec& spec : mixer)
+      if (&spec != mixer.data() && is_vector(spec)) add(spec, mixer);
+    const Architecture& row = request_.row();
+    if (config_.layers[layer].n_ff > 0)
       for (const TensorSpec& spec : row.feed_forward) add(spec, row.feed_forward);
     if (config_.experts.in_layer(layer))
       for (const TensorSpec& spec : row.experts) add(spec, row.experts);
@@ -141,6 +106,9 @@ class LayerPlanner {
     const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
     const std::uint32_t n_matrices = matrix_count(spec, config_);
     if (is_vector(spec)) return planner_.vector(name, columns, fill_of(name), n_matrices);
+    if (spec.is_f32)
+      return planner_.vector(prefix_ + std::string(spec.fused.empty() ? spec.name : spec.fused),
+                             columns, fill_of(name), dimension_of(spec.rows));
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
     // A worker also reads fused experts.
@@ -184,7 +152,7 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   for (std::uint32_t i = 0; i < shape.layers; ++i) layers.plan(i);
   if (request.has_divisors())
     planner.vector("rope_freqs.weight", request.rope_dim() / 2, Fill::Divisor);
-  planner.gain("output_norm.weight", shape.embd);
+  planner.gain(std::string(request.row().output_norm), shape.embd);
   if (!shape.tied) planner.fine_matrix("output.weight", shape.vocab, shape.embd, true);
   return planner.take();
 }

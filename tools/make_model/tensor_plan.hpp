@@ -16,6 +16,7 @@ enum class Fill : std::uint8_t {
   Bias,     // near 0
   Gate,     // like Matrix, but a vector
   Divisor,  // about 2
+  Decay,    // about -1
 };
 
 struct PlannedTensor {

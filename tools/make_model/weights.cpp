@@ -46,6 +46,8 @@ Distribution distribution_of(const PlannedTensor& tensor) {
       return {0.0f, 0.1f * unit};
     case Fill::Divisor:
       return {2.0f, 0.5f * unit};
+    case Fill::Decay:
+      return {-1.0f, 0.2f * unit};
   }
   return {0.0f, 0.0f};
 }

@@ -11,11 +11,13 @@ namespace leasehold {
 namespace {
 
 SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& model,
-                                  std::uint64_t block_size_bytes) {
+                                  std::uint64_t block_size_bytes, std::uint32_t state_blocks) {
   limits.max_context = model.n_context;
   limits.tokens_per_block = KvLayout::kBlockTokens;
-  limits.record_blocks = record_block_count(model.n_context, block_size_bytes);
+  limits.record_blocks = record_block_count(model.n_context, block_size_bytes, state_blocks);
   limits.block_size_bytes = block_size_bytes;
+  limits.state_blocks = state_blocks;
+  if (state_blocks > 0) limits.speculate = 0;  // the state after a rejected row cannot be undone
   return limits;
 }
 
@@ -56,7 +58,8 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
                .clock = deps_.clock,
                .scheduler = &scheduler_}),
       memory_(runner_.kv_layout().block_size_bytes()),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes())),
+      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes(),
+                                   runner_.state_layout().blocks())),
       weights_(config.model.name),
       leases_({.table = deps_.table,
                .clock = deps_.clock,
@@ -68,8 +71,8 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
               .stops = &deps_.running_requests->stops(),
               .runner = &runner_,
               .proposals = &proposals_}),
-      proposals_(proposer_for(config.limits, deps_.proposer),
-                 {.most = config.limits.speculate, .n_vocab = config.model.n_vocab},
+      proposals_(proposer_for(scheduler_.fit().limits(), deps_.proposer),
+                 {.most = scheduler_.fit().limits().speculate, .n_vocab = config.model.n_vocab},
                  {.scheduler = &scheduler_,
                   .running_requests = deps_.running_requests,
                   .clock = deps_.clock,

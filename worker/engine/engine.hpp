@@ -63,7 +63,7 @@ namespace leasehold {
 struct EngineConfig {
   ModelConfig model;
   KvType kv_type = KvType::F16;
-  /// The engine sets max_context, tokens_per_block, record_blocks and block_size_bytes.
+  /// The engine sets max_context and the sizes of blocks, records and states.
   SchedulerLimits limits;
   MaskLimits masks;
 };

@@ -54,12 +54,23 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   const std::vector<LeaseDependency> leases = TRY(dependencies_of(sequence, table));
   auto addresses = TRY(kv_addresses(sequence, memory));
   auto record = TRY(addresses_of(sequence.request.lease, sequence.blocks.record_blocks(), memory));
+  StateAddresses state = TRY(state_addresses(sequence, memory));
   const std::uint32_t index = gates_.sequence_count();
   gates_.add_sequence(leases, sequence.stop_slot);
   addresses_.push_back(std::move(addresses));
+  if (sequence.blocks.recurrent().exists()) states_.push_back(std::move(state));
   records_.push_back({std::move(record), memory.block_size_bytes()});
   add_rows(part, index);
   return {};
+}
+
+Result<StepBatch::StateAddresses> StepBatch::state_addresses(const Sequence& sequence,
+                                                             const LeaseMemory& memory) {
+  const LeaseId lease = sequence.request.lease;
+  const RecurrentState& state = sequence.blocks.recurrent();
+  const auto from = TRY(addresses_of(lease, state.from(), memory));
+  auto to = TRY(addresses_of(lease, state.to(), memory));
+  return StateAddresses{.from = {from.begin(), from.end()}, .to = std::move(to)};
 }
 
 void StepBatch::add_rows(const PlannedRows& part, std::uint32_t index) {
@@ -96,12 +107,16 @@ void StepBatch::add_pooled_rows(const PlannedRows& part, std::uint32_t first_row
 
 ForwardInput StepBatch::input() const {
   block_tables_.assign(addresses_.begin(), addresses_.end());
+  state_tables_.clear();
+  for (const StateAddresses& state : states_)
+    state_tables_.push_back({.from = state.from, .to = state.to});
   return {.gates = &gates_,
           .rows = rows_,
           .tokens = tokens_,
           .block_tables = block_tables_,
           .logit_rows = logit_rows_,
-          .hidden_rows = hidden_rows_};
+          .hidden_rows = hidden_rows_,
+          .state_tables = state_tables_};
 }
 
 }  // namespace leasehold

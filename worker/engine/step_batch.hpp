@@ -56,6 +56,13 @@ class StepBatch {
   }
 
  private:
+  /// The copies of a sequence's recurrent state.
+  struct StateAddresses {
+    std::vector<Leased<const std::byte>> from;
+    std::vector<Leased<std::byte>> to;
+  };
+  static Result<StateAddresses> state_addresses(const Sequence& sequence,
+                                                const LeaseMemory& memory);
   void add_rows(const PlannedRows& part, std::uint32_t index);
   void add_pooled_rows(const PlannedRows& part, std::uint32_t first_row);
 
@@ -63,8 +70,10 @@ class StepBatch {
   std::vector<RowRef> rows_;
   std::vector<TokenId> tokens_;
   std::vector<std::vector<Leased<std::byte>>> addresses_;
+  std::vector<StateAddresses> states_;  // [n_sequences], or empty
   std::vector<RecordMemory> records_;
   mutable std::vector<BlockTableView> block_tables_;
+  mutable std::vector<StateTableView> state_tables_;
   std::vector<std::uint32_t> logit_rows_;
   std::vector<std::uint32_t> hidden_rows_;
   std::vector<RowRange> pooled_rows_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/expects.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -16,7 +18,7 @@ std::unexpected<Error> wrong(const SequenceRecord& record, std::string_view what
 
 Result<void> AdoptedRecords::check_tokens(const SequenceRecord& record) const {
   const auto is_unknown = [this](TokenId token) {
-    return token < 0 || static_cast<std::uint32_t>(token) >= n_vocab_;
+    return token < 0 || static_cast<std::uint32_t>(token) >= model_.n_vocab;
   };
   if (std::ranges::none_of(record.tokens, is_unknown)) return {};
   return wrong(record, "has a token outside the vocabulary");
@@ -26,11 +28,19 @@ Result<void> AdoptedRecords::check_tokens(const SequenceRecord& record) const {
 bool AdoptedRecords::is_same_text(const SequenceRecord& record, std::uint32_t block) const {
   const auto used = uses_.find(record.blocks[block]);
   if (used == uses_.end()) return true;
-  const std::size_t tokens = std::size_t{block + 1} * tokens_per_block_;
+  const std::size_t tokens = std::size_t{block + 1} * model_.tokens_per_block;
   const std::vector<TokenId>& other = records_[used->second.record].tokens;
   return used->second.block == block && tokens <= other.size() && tokens <= record.tokens.size() &&
          std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(tokens),
                     record.tokens.begin());
+}
+
+Result<void> AdoptedRecords::check_state(const SequenceRecord& record) const {
+  if (record.state.size() == model_.state_blocks) return {};
+  return wrong(record, record.state.empty()
+                           ? "has no state that is certainly that of its last position; its text "
+                             "is computed again"
+                           : "has a state of another size");
 }
 
 Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
@@ -39,7 +49,8 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
   std::set<BlockId> named;
   for (const BlockId own : own_blocks) {
     if (!pool.contains(own)) return wrong(record, "lies outside the lease");
-    const bool is_free = !own_blocks_.contains(own) && !uses_.contains(own);
+    const bool is_free =
+        !own_blocks_.contains(own) && !uses_.contains(own) && !state_blocks_.contains(own);
     if (!is_free || !named.insert(own).second) return wrong(record, "shares its own blocks");
   }
   for (std::uint32_t i = 0; i < record.blocks.size(); ++i) {
@@ -48,8 +59,14 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
       return wrong(record,
                    "names a block outside the lease, as that of a reader of a published text does");
     if (!named.insert(block).second) return wrong(record, "names a block twice");
-    if (own_blocks_.contains(block) || !is_same_text(record, i))
+    if (own_blocks_.contains(block) || state_blocks_.contains(block) || !is_same_text(record, i))
       return wrong(record, "names a block that another record uses");
+  }
+  for (const BlockId block : record.state) {
+    const bool is_free = pool.contains(block) && !own_blocks_.contains(block) &&
+                         !uses_.contains(block) && !state_blocks_.contains(block);
+    if (!is_free || !named.insert(block).second)
+      return wrong(record, "names a block of its state outside the lease, or twice");
   }
   return {};
 }
@@ -57,8 +74,10 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
 Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId> own_blocks,
                                  const BlockPool& pool) {
   TRY(check_tokens(record));
+  TRY(check_state(record));
   TRY(check_blocks(record, own_blocks, pool));
   own_blocks_.insert(own_blocks.begin(), own_blocks.end());
+  state_blocks_.insert(record.state.begin(), record.state.end());
   for (std::uint32_t i = 0; i < record.blocks.size(); ++i)
     uses_.try_emplace(record.blocks[i], Use{.record = records_.size(), .block = i});
   records_.push_back(std::move(record));
@@ -68,9 +87,21 @@ Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId>
 /// The committed tokens in the block.
 OwnedText AdoptedRecords::text_of(const SequenceRecord& record, std::uint32_t block,
                                   const TenantId& owner) const {
-  const std::uint32_t from = block * tokens_per_block_;
-  const std::uint32_t count = std::min(tokens_per_block_, record.committed - from);
+  const std::uint32_t from = block * model_.tokens_per_block;
+  const std::uint32_t count = std::min(model_.tokens_per_block, record.committed - from);
   return {&owner, std::span(record.tokens).subspan(from, count)};
+}
+
+/// Returns the number of blocks taken.
+std::uint32_t AdoptedRecords::cache_state(const SequenceRecord& record, PrefixId end,
+                                          BlockPool& pool, PrefixIndex& index) const {
+  if (record.state.empty() || index.states().has(end)) return 0;
+  for (const BlockId block : record.state) {
+    const bool taken = pool.take(block);
+    expects(taken, "a block of a state has no other use");
+  }
+  index.states().set(end, record.state);
+  return model_.state_blocks;
 }
 
 std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
@@ -93,13 +124,18 @@ std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
   for (std::size_t i = 0; i < records_.size(); ++i) {
     const std::uint32_t full = full_blocks(records_[i]);
     while (chains[i].size() < full && add_next(records_[i], chains[i])) continue;
-    if (full > 0 && chains[i].size() == full) index.mark_end(chains[i].back());
+    if (full == 0 || chains[i].size() < full) continue;
+    index.mark_end(chains[i].back());
+    if (records_[i].committed % model_.tokens_per_block == 0)
+      cached += cache_state(records_[i], chains[i].back(), pool, index);
   }
   for (std::size_t i = 0; i < records_.size(); ++i) {
-    const bool has_part = records_[i].committed % tokens_per_block_ != 0;
+    const bool has_part = records_[i].committed % model_.tokens_per_block != 0;
     if (has_part && chains[i].size() == full_blocks(records_[i]) &&
-        add_next(records_[i], chains[i]))
+        add_next(records_[i], chains[i])) {
       index.mark_end(chains[i].back());
+      cached += cache_state(records_[i], chains[i].back(), pool, index);
+    }
     index.release(chains[i]);
   }
   return cached;

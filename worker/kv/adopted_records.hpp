@@ -5,7 +5,8 @@
 ///
 /// Records are untrusted input. A record is rejected as a whole if it contains a token outside the
 /// vocabulary, a block outside the lease, a block twice, or a block that another record lists for
-/// another text.
+/// another text. A model with a recurrent state also needs the state of the committed positions:
+/// without it the text is computed again.
 ///
 /// Pure bookkeeping. Threads: one.
 #pragma once
@@ -23,14 +24,19 @@ namespace leasehold {
 
 class AdoptedRecords {
  public:
-  AdoptedRecords(std::uint32_t tokens_per_block, std::uint32_t n_vocab)
-      : tokens_per_block_(tokens_per_block), n_vocab_(n_vocab) {}
+  struct Model {
+    std::uint32_t tokens_per_block = 0;
+    std::uint32_t state_blocks = 0;  ///< Of a copy of the recurrent state; 0: none.
+    std::uint32_t n_vocab = 0;
+  };
+  explicit AdoptedRecords(const Model& model) : model_(model) {}
 
   /// Adds a record that is stored in `own_blocks`. Errors: FileCorrupt, with the reason.
   Result<void> add(SequenceRecord record, std::span<const BlockId> own_blocks,
                    const BlockPool& pool);
 
-  /// Takes the committed blocks out of the pool and adds them to the index as unused entries.
+  /// Takes the committed blocks out of the pool and adds them to the index as unused entries, each
+  /// end with its state.
   /// Returns the number of blocks.
   /// Precondition: no block of the pool is held.
   std::uint32_t cache(const TenantId& owner, BlockPool& pool, PrefixIndex& index) const;
@@ -39,23 +45,26 @@ class AdoptedRecords {
 
  private:
   std::uint32_t full_blocks(const SequenceRecord& record) const {
-    return record.committed / tokens_per_block_;
+    return record.committed / model_.tokens_per_block;
   }
   Result<void> check_tokens(const SequenceRecord& record) const;
+  Result<void> check_state(const SequenceRecord& record) const;
   Result<void> check_blocks(const SequenceRecord& record, std::span<const BlockId> own_blocks,
                             const BlockPool& pool) const;
   bool is_same_text(const SequenceRecord& record, std::uint32_t block) const;
+  std::uint32_t cache_state(const SequenceRecord& record, PrefixId end, BlockPool& pool,
+                            PrefixIndex& index) const;
   OwnedText text_of(const SequenceRecord& record, std::uint32_t block, const TenantId& owner) const;
 
-  std::uint32_t tokens_per_block_;
-  std::uint32_t n_vocab_;
+  Model model_;
   std::vector<SequenceRecord> records_;
   std::set<BlockId> own_blocks_;  // of all records
   struct Use {
     std::size_t record = 0;
     std::uint32_t block = 0;  // index in the record's `blocks`
   };
-  std::map<BlockId, Use> uses_;  // first use of each block in any record
+  std::map<BlockId, Use> uses_;     // first use of each block in any record
+  std::set<BlockId> state_blocks_;  // of all records
 };
 
 }  // namespace leasehold

@@ -1,5 +1,7 @@
 #include "worker/kv/block_pool.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -31,6 +33,16 @@ std::optional<BlockId> BlockPool::take() {
   fullest->free.pop_back();
   fullest->held[index] = true;
   return BlockId{fullest->id, index};
+}
+
+Result<void> BlockPool::take(std::uint32_t count, std::vector<BlockId>& into) {
+  if (free_blocks() < count) {
+    return fail(Errc::OutOfBlocks,
+                fmt::format("{} more KV blocks are needed, and {} of {} are free", count,
+                            free_blocks(), total_blocks()));
+  }
+  for (std::uint32_t i = 0; i < count; ++i) into.push_back(*take());
+  return {};
 }
 
 bool BlockPool::take(BlockId block) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "common/result.hpp"
 
 namespace leasehold {
 
@@ -31,6 +32,10 @@ class BlockPool {
 
   /// Returns nothing when every block is held.
   std::optional<BlockId> take();
+
+  /// Takes `count` blocks and appends them to `into`, all or none. Errors: OutOfBlocks, with the
+  /// number of missing blocks.
+  Result<void> take(std::uint32_t count, std::vector<BlockId>& into);
 
   /// Takes this block. Returns false if it is held or not in this pool.
   bool take(BlockId block);

@@ -1,26 +1,10 @@
 #include "worker/kv/block_table.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "common/expects.hpp"
 
 namespace leasehold {
-namespace {
-
-Result<void> take_blocks(std::uint32_t count, BlockPool& pool, std::vector<BlockId>& into) {
-  if (pool.free_blocks() < count) {
-    return fail(Errc::OutOfBlocks,
-                fmt::format("{} more KV blocks are needed, and {} of {} are free", count,
-                            pool.free_blocks(), pool.total_blocks()));
-  }
-  for (std::uint32_t i = 0; i < count; ++i) into.push_back(*pool.take());
-  return {};
-}
-
-}  // namespace
-
 /// Changes the state; no other function assigns it.
 void BlockTable::become(KvState to) {
   expects(may_become(state_, to), "KV blocks change their state as the table of states allows");
@@ -55,7 +39,7 @@ Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
   const std::uint32_t needed = blocks_for(n_positions);
   const auto held = static_cast<std::uint32_t>(blocks_.size());
   if (needed <= held) return {};
-  return take_blocks(needed - held, pool, blocks_);
+  return pool.take(needed - held, blocks_);
 }
 
 void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool) {
@@ -68,13 +52,14 @@ void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool) {
 
 Result<void> BlockTable::reserve_record(std::uint32_t count, BlockPool& pool) {
   expects(record_blocks_.empty(), "a sequence has one record");
-  return take_blocks(count, pool, record_blocks_);
+  return pool.take(count, record_blocks_);
 }
 
 void BlockTable::commit(std::uint32_t n_positions) {
   expects(n_positions >= committed_ && n_positions <= blocks_.size() * tokens_per_block_,
           "committed positions have blocks and only grow");
   if (state_ != KvState::Active) become(KvState::Active);
+  if (n_positions > committed_) recurrent_.commit();
   committed_ = n_positions;
 }
 
@@ -96,6 +81,29 @@ void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
     if (!entry) return;
     cached_.push_back(*entry);
   }
+  if (!recurrent_.from().empty()) cache_state(text, index);
+}
+
+/// Gives the valid copy to the entry of the last committed position, unless that has one.
+void BlockTable::cache_state(const OwnedText& text, PrefixIndex& index) {
+  const auto full = static_cast<std::uint32_t>(cached_.size());
+  const std::uint32_t rest = committed_ - full * tokens_per_block_;
+  if (rest > 0) {
+    const auto entry = index.add_or_take(
+        last_cached(), {text.owner, text.tokens.subspan(committed_ - rest, rest)}, blocks_[full]);
+    if (!entry) return;
+    cached_.push_back(*entry);
+    index.mark_end(*entry);
+  }
+  if (!index.states().has(last_cached()))
+    index.states().set(last_cached(), recurrent_.take_valid());
+}
+
+std::vector<BlockId> BlockTable::moved() const {
+  const std::span<const BlockId> positions = blocks().first(committed_blocks());
+  std::vector<BlockId> moved(positions.begin(), positions.end());
+  moved.insert(moved.end(), recurrent_.from().begin(), recurrent_.from().end());
+  return moved;
 }
 
 void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
@@ -110,6 +118,7 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
     if (!stays) pool.release(blocks_[i]);
   }
   pool.release_record(record_blocks_);
+  recurrent_.release(pool);
   index.release(cached_);
   published_blocks_ = 0;
   cached_.clear();
@@ -122,19 +131,21 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
 std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& pool) const {
   expects(state_ == KvState::Allocated || state_ == KvState::Active,
           "blocks are copied from where all of them are");
-  BlockTable copy(tokens_per_block_);
+  BlockTable copy(tokens_per_block_, recurrent_.copy_blocks());
   copy.state_ = state_;
   copy.committed_ = committed_;
   copy.published_blocks_ = published_blocks_;
   copy.blocks_.assign(blocks_.begin(), blocks_.begin() + published_blocks_);
   const auto own = static_cast<std::uint32_t>(blocks_.size()) - published_blocks_;
-  const bool ok =
-      take_blocks(own, pool, copy.blocks_) &&
-      take_blocks(static_cast<std::uint32_t>(record_blocks_.size()), pool, copy.record_blocks_);
+  const bool ok = pool.take(own, copy.blocks_) &&
+                  pool.take(static_cast<std::uint32_t>(record_blocks_.size()), copy.record_blocks_);
   expects(ok, "a copy has a free block for each block");
+  if (!recurrent_.blocks().empty()) copy.recurrent_.take_filled(pool, committed_ > 0);
+  const std::vector<BlockId> from = moved();
+  const std::vector<BlockId> to = copy.moved();
   std::vector<BlockCopy> copies;
-  for (std::uint32_t i = published_blocks_; i < committed_blocks(); ++i)
-    copies.push_back({.from = blocks_[i], .to = copy.blocks_[i]});
+  for (std::size_t i = published_blocks_; i < from.size(); ++i)
+    copies.push_back({.from = from[i], .to = to[i]});
   return {std::move(copy), std::move(copies)};
 }
 
@@ -142,31 +153,42 @@ std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& poo
 
 std::vector<BlockCopy> BlockTable::swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index) {
   expects(published_blocks_ == 0, "published blocks are not copied");
-  expects(swap.free_blocks() >= committed_blocks(), "a swap-out has a swap block for each block");
+  const std::vector<BlockId> from = moved();
+  expects(swap.free_blocks() >= from.size(), "a swap-out has a swap block for each block");
   become(KvState::Swapped);
   std::vector<BlockCopy> copies;
-  for (std::uint32_t i = 0; i < committed_blocks(); ++i) {
+  for (const BlockId block : from) {
     swapped_.push_back(*swap.take());
-    copies.push_back({.from = blocks_[i], .to = swapped_[i]});
+    copies.push_back({.from = block, .to = swapped_.back()});
   }
   give_back(pool, index);
   return copies;
 }
 
+/// Starts the table with the blocks of a chain, and takes the other blocks of its positions and of
+/// its state. Returns the number of blocks that hold their content.
+std::size_t BlockTable::take_again(std::vector<PrefixId> chain, BlockPool& pool,
+                                   const PrefixIndex& index) {
+  const std::uint32_t committed = committed_;
+  start_with(std::move(chain), index);
+  const std::size_t cached = blocks_.size();
+  committed_ = std::max(committed_, committed);
+  is_duplicate_ = false;  // the chain is again the longest cached one
+  const bool ok =
+      pool.take(committed_blocks() - static_cast<std::uint32_t>(cached), blocks_).has_value();
+  expects(ok, "a returning table has a KV block for each of its blocks");
+  if (recurrent_.exists()) recurrent_.take_filled(pool, committed_ > 0);
+  return cached;
+}
+
 std::vector<BlockCopy> BlockTable::swap_in(std::vector<PrefixId> chain, BlockPool& pool,
                                            BlockPool& swap, const PrefixIndex& index) {
   become(KvState::Active);
-  const std::uint32_t committed = committed_;
-  start_with(std::move(chain), index);
-  committed_ = std::max(committed_, committed);
-  is_duplicate_ = false;  // the chain is again the longest cached one
+  const std::size_t cached = take_again(std::move(chain), pool, index);
+  const std::vector<BlockId> to = moved();
   std::vector<BlockCopy> copies;
-  for (std::size_t i = blocks_.size(); i < swapped_.size(); ++i) {
-    const auto taken = pool.take();
-    expects(taken.has_value(), "a swap-in has a KV block for each swapped block");
-    blocks_.push_back(*taken);
-    copies.push_back({.from = swapped_[i], .to = *taken});
-  }
+  for (std::size_t i = cached; i < swapped_.size(); ++i)
+    copies.push_back({.from = swapped_[i], .to = to[i]});
   release_swapped(swap);
   return copies;
 }
@@ -192,20 +214,15 @@ void BlockTable::spill(BlockPool& swap) {
 void BlockTable::begin_return(std::vector<PrefixId> chain, BlockPool& pool,
                               const PrefixIndex& index) {
   become(KvState::Returning);
-  const std::uint32_t committed = committed_;
-  start_with(std::move(chain), index);
-  committed_ = std::max(committed_, committed);
-  is_duplicate_ = false;  // the chain is again the longest cached one
-  while (blocks_.size() < committed_blocks()) {
-    const auto taken = pool.take();
-    expects(taken.has_value(), "a return has a KV block for each spilled block");
-    blocks_.push_back(*taken);
-  }
+  take_again(std::move(chain), pool, index);
 }
 
 void BlockTable::finish_return(bool is_filled) {
   become(KvState::Active);
-  if (!is_filled) committed_ = static_cast<std::uint32_t>(cached_.size()) * tokens_per_block_;
+  if (is_filled) return;
+  committed_ = static_cast<std::uint32_t>(cached_.size()) * tokens_per_block_;
+  expects(!recurrent_.exists() || committed_ == 0, "a state is computed again from position 0");
+  recurrent_.reset();
 }
 
 }  // namespace leasehold

@@ -1,4 +1,5 @@
-/// The blocks of one sequence, in order of position, and the blocks of its record.
+/// The blocks of one sequence, in order of position, and the blocks of its record and of its
+/// recurrent state.
 ///
 /// Blocks come from one lease's pool. trim() releases the blocks beyond the text; the others are
 /// released all at once. The first blocks may be in the lease's prefix index: other sequences may
@@ -9,9 +10,10 @@
 /// are only read. Such a table caches none of its own blocks, because the index of its lease only
 /// holds chains that start at a text's first block.
 ///
-/// A swapped table holds a copy of its committed blocks in the lease's swap pool and nothing in the
-/// KV pool. A spilled table holds nothing in either pool. The table does the bookkeeping only: the
-/// caller makes the returned copies, in order, and fills the blocks of a returning table.
+/// The blocks that *move* with a sequence are those of committed positions, followed by the valid
+/// copy of its state. A swapped table holds a copy of them in the lease's swap pool and nothing in
+/// the KV pool. A spilled table holds nothing in either pool. The table does the bookkeeping only:
+/// the caller makes the returned copies, in order, and fills the blocks of a returning table.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +23,7 @@
 
 #include "worker/kv/kv_state.hpp"
 #include "worker/kv/prefix_index.hpp"
+#include "worker/kv/recurrent_state.hpp"
 
 namespace leasehold {
 
@@ -33,8 +36,10 @@ struct BlockCopy {
 
 class BlockTable {
  public:
-  /// A block holds `tokens_per_block` positions.
-  explicit BlockTable(std::uint32_t tokens_per_block) : tokens_per_block_(tokens_per_block) {}
+  /// A block holds `tokens_per_block` positions, and a copy of the recurrent state has
+  /// `state_blocks` blocks.
+  explicit BlockTable(std::uint32_t tokens_per_block, std::uint32_t state_blocks = 0)
+      : tokens_per_block_(tokens_per_block), recurrent_(state_blocks) {}
 
   /// Starts the table with the blocks of a chain, whose positions are then committed. Precondition:
   /// the chain is referenced, and no position has a block yet.
@@ -59,7 +64,15 @@ class BlockTable {
   /// Takes `count` blocks for the sequence record. Precondition: called once.
   Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
 
-  /// Makes positions 0 … n_positions - 1 final. The table becomes Active.
+  /// Takes the blocks of both copies of the state, except those of `valid`: the state of the
+  /// committed positions, whose blocks belong to the table from then on; empty if there are none.
+  /// Precondition: called once, after the first blocks. Errors: OutOfBlocks.
+  Result<void> reserve_state(std::span<const BlockId> valid, BlockPool& pool) {
+    return valid.empty() ? recurrent_.reserve(pool) : recurrent_.start_with(valid, pool);
+  }
+
+  /// Makes positions 0 … n_positions - 1 final. The table becomes Active. If positions were added,
+  /// the state that the step wrote is that of the last one.
   void commit(std::uint32_t n_positions);
 
   /// Adds to the index the blocks that are full of committed positions, up to the first one whose
@@ -68,33 +81,34 @@ class BlockTable {
 
   /// Like `cache_full`, for a sequence that ends: where another sequence has added the same text,
   /// the chain continues with the other sequence's block, and this sequence's block is not cached.
+  /// A recurrent state is cached with the last committed position, whose block becomes an end of
+  /// the index. `free` follows.
   void cache_all(const OwnedText& text, PrefixIndex& index);
 
   /// Releases every block: cached blocks stay in the index, the others return to the pool. After
   /// that nothing may be reserved. Precondition: neither Swapped nor Spilled.
   void free(BlockPool& pool, PrefixIndex& index);
 
-  /// Takes a swap block for each block of committed positions, and releases every KV block like
-  /// `free`. Precondition: Active without published blocks, and `swap` has `committed_blocks` free
-  /// blocks.
+  /// Takes a swap block for each block that moves, and releases every KV block like `free`.
+  /// Precondition: Active without published blocks, and `swap` has a free block for each.
   std::vector<BlockCopy> swap_out(BlockPool& pool, BlockPool& swap, PrefixIndex& index);
 
-  /// Starts the table with the blocks of a chain, takes a KV block for each other swapped block,
-  /// and releases the swap blocks. Precondition: Swapped; the chain is referenced; `pool` has the
-  /// free blocks.
+  /// Starts the table with the blocks of a chain, takes a KV block for each other swapped block and
+  /// the second copy of the state, and releases the swap blocks. Precondition: Swapped; the chain
+  /// is referenced; `pool` has the free blocks.
   std::vector<BlockCopy> swap_in(std::vector<PrefixId> chain, BlockPool& pool, BlockPool& swap,
                                  const PrefixIndex& index);
 
   /// Called once the spill file holds the blocks: releases the swap blocks. Precondition: Swapped.
   void spill(BlockPool& swap);
 
-  /// Starts the table with the blocks of a chain and takes a KV block for each other committed
-  /// block, which the caller fills. Precondition: Spilled; the chain is referenced; `pool` has the
-  /// free blocks.
+  /// Like `swap_in`, but the caller fills the blocks that move and are not in the chain.
+  /// Precondition: Spilled; the chain is referenced; `pool` has the free blocks.
   void begin_return(std::vector<PrefixId> chain, BlockPool& pool, const PrefixIndex& index);
 
-  /// `is_filled`: all blocks hold their committed positions again. Otherwise only the blocks of the
-  /// chain do, and the rows after them are computed again. Precondition: Returning.
+  /// `is_filled`: all blocks hold their content again. Otherwise only the blocks of the chain do,
+  /// and the rows after them are computed again. Precondition: Returning; with a recurrent state,
+  /// the chain of `begin_return` was empty.
   void finish_return(bool is_filled);
 
   /// Releases the swap blocks, if any. Precondition: Swapped or Spilled.
@@ -105,21 +119,25 @@ class BlockTable {
   /// This table keeps its blocks. Precondition: Allocated or Active; `pool` has `own_blocks` free
   /// blocks.
   std::pair<BlockTable, std::vector<BlockCopy>> copy_to(BlockPool& pool) const;
-  /// Number of KV blocks that are not published, plus the record's blocks.
+  /// Number of KV blocks that are not published, plus the blocks of the record and of the state.
   std::uint32_t own_blocks() const {
-    return static_cast<std::uint32_t>(blocks_.size() - published_blocks_ + record_blocks_.size());
+    return static_cast<std::uint32_t>(blocks_.size() - published_blocks_ + record_blocks_.size() +
+                                      recurrent_.blocks().size());
   }
 
   KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
   std::uint32_t committed_blocks() const { return blocks_for(committed_); }
+  /// The KV blocks that move, in their order.
+  std::vector<BlockId> moved() const;
   std::span<const BlockId> blocks() const { return blocks_; }
   /// The blocks of positions 0 … n_positions - 1. Precondition: they are reserved.
   std::span<const BlockId> blocks_of(std::uint32_t n_positions) const {
     return blocks().first(blocks_for(n_positions));
   }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
-  /// Blocks of the swap pool, in order of position; empty unless Swapped.
+  const RecurrentState& recurrent() const { return recurrent_; }
+  /// Blocks of the swap pool for the blocks that move, in their order; empty unless Swapped.
   std::span<const BlockId> swapped() const { return swapped_; }
   /// How many of the first blocks belong to a published text.
   std::uint32_t published_blocks() const { return published_blocks_; }
@@ -132,6 +150,8 @@ class BlockTable {
     return (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   }
   void give_back(BlockPool& pool, PrefixIndex& index);
+  void cache_state(const OwnedText& text, PrefixIndex& index);
+  std::size_t take_again(std::vector<PrefixId> chain, BlockPool& pool, const PrefixIndex& index);
   void release_swapped(BlockPool& swap);
   bool next_is_full() const {
     return published_blocks_ == 0 && (cached_.size() + 1) * tokens_per_block_ <= committed_;
@@ -148,6 +168,7 @@ class BlockTable {
   std::vector<BlockId> record_blocks_;
   std::vector<BlockId> swapped_;
   std::vector<PrefixId> cached_;  // referenced
+  RecurrentState recurrent_;
 };
 
 }  // namespace leasehold

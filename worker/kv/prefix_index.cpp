@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 
 #include "common/expects.hpp"
@@ -181,24 +182,27 @@ void PrefixIndex::forget(PrefixId id) {
   }
 }
 
-BlockId PrefixIndex::remove(PrefixId id) {
+/// Appends the blocks of the entry and of its state to `blocks`.
+void PrefixIndex::remove(PrefixId id, std::vector<BlockId>& blocks) {
+  std::ranges::copy(states_.take(id), std::back_inserter(blocks));
   const auto found = entries_.find(id);
   const Entry& entry = found->second;
   expects(entry.references == 0, "only an unused entry is removed");
   unused_.erase(entry.released);
   if (!entry.is_forgotten) by_key_.erase(entry.key);
-  const BlockId block = entry.block;
+  blocks.push_back(entry.block);
   entries_.erase(found);
   ends_.erase(id);
   drop_users_of(id);
   ++removals_;
-  return block;
 }
 
-BlockId PrefixIndex::evict_one(PrefixId id) {
+void PrefixIndex::evict_one(PrefixId id, std::vector<BlockId>& blocks) {
   ++counters_.evictions;
-  return remove(id);
+  remove(id, blocks);
 }
+
+// ----------------------------------------------------------------------------------------- ends
 
 /// The number of positions of `rest` that the end `id` holds; 0 if its block cannot be taken.
 std::uint32_t PrefixIndex::positions_of_end(PrefixId id, PrefixId parent,
@@ -212,26 +216,32 @@ std::uint32_t PrefixIndex::positions_of_end(PrefixId id, PrefixId parent,
   return static_cast<std::uint32_t>(known);
 }
 
-std::optional<PrefixIndex::End> PrefixIndex::take_tail(PrefixId parent, const OwnedText& rest) {
-  End taken;
-  std::set<PrefixId> removed;
+std::optional<PrefixIndex::Tail> PrefixIndex::find_tail(PrefixId parent, const OwnedText& rest,
+                                                        bool needs_state) const {
+  std::optional<Tail> most;
   for (const PrefixId id : ends_) {
     const std::uint32_t positions = positions_of_end(id, parent, rest);
-    if (positions <= taken.positions) continue;
-    std::set<PrefixId> with_followers = with_descendants({id});
+    if (positions <= (most ? most->positions : 0)) continue;
     const std::size_t size = entries_.at(id).tokens.size();
+    if (needs_state && (!states_.has(id) || positions < size)) continue;
+    std::set<PrefixId> with_followers = with_descendants({id});
     const auto is_kept = [&](PrefixId each) {
       return each != id && entries_.at(each).tokens.size() >= size;  // a full block
     };
     if (std::ranges::any_of(with_followers, is_kept)) continue;
-    taken = {.block = entries_.at(id).block, .positions = positions};
-    removed = std::move(with_followers);
+    most = {.id = id, .positions = positions, .removed = std::move(with_followers)};
   }
-  if (taken.positions == 0) return std::nullopt;
-  for (const PrefixId id : removed) {
-    const BlockId block = remove(id);
-    if (block != taken.block) taken.free.push_back(block);
-  }
+  return most;
+}
+
+std::optional<PrefixIndex::End> PrefixIndex::take_tail(PrefixId parent, const OwnedText& rest,
+                                                       bool needs_state) {
+  const std::optional<Tail> tail = find_tail(parent, rest, needs_state);
+  if (!tail) return std::nullopt;
+  End taken{.block = block(tail->id), .positions = tail->positions, .state = {}, .free = {}};
+  if (needs_state) taken.state = states_.take(tail->id);
+  for (const PrefixId id : tail->removed) remove(id, taken.free);
+  std::erase(taken.free, taken.block);
   return taken;
 }
 
@@ -260,18 +270,21 @@ void PrefixIndex::drop_users() {
 
 std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {
   std::vector<BlockId> blocks;
-  while (blocks.size() < count && !unused_.empty())
-    blocks.push_back(evict_one(unused_.begin()->second));
+  while (blocks.size() < count && !unused_.empty()) evict_one(unused_.begin()->second, blocks);
+  while (blocks.size() < count && states_.blocks() > 0)
+    std::ranges::copy(states_.take_oldest(), std::back_inserter(blocks));
   return blocks;
 }
 
 std::vector<BlockId> PrefixIndex::evict_extent(ExtentId extent) {
+  const auto lies_there = [extent](BlockId block) { return block.extent == extent; };
   std::set<PrefixId> ids;
   for (const auto& [released, id] : unused_) {
-    if (entries_.at(id).block.extent == extent) ids.insert(id);
+    if (lies_there(entries_.at(id).block)) ids.insert(id);
   }
   std::vector<BlockId> blocks;
-  for (const PrefixId id : with_descendants(std::move(ids))) blocks.push_back(evict_one(id));
+  for (const PrefixId id : with_descendants(std::move(ids))) evict_one(id, blocks);
+  std::ranges::copy(states_.take_in(extent), std::back_inserter(blocks));
   return blocks;
 }
 
@@ -283,6 +296,7 @@ std::uint32_t PrefixIndex::unused_of(std::span<const PrefixId> chain) const {
 std::map<ExtentId, std::uint32_t> PrefixIndex::unused_by_extent() const {
   std::map<ExtentId, std::uint32_t> counts;
   for (const auto& [released, id] : unused_) ++counts[entries_.at(id).block.extent];
+  states_.count_by_extent(counts);
   return counts;
 }
 

@@ -17,6 +17,12 @@
 /// the partly filled block after it. One sequence may take an end out of the index and continue the
 /// text in its block.
 ///
+/// Models with recurrent layers: an entry may also own the blocks of a *state*, a copy of the
+/// recurrent state after the entry's last token. A sequence can only start where a state is, with
+/// the chain up to that entry. A state leaves with its entry, or before it: when more states are
+/// added than the index may hold, and when no unused entry is left to evict. The least recently
+/// used state leaves first, whether or not its entry is used.
+///
 /// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences
 /// of any tenant may borrow its chain; the index of their own lease counts these hits.
 ///
@@ -33,13 +39,12 @@
 #include <utility>
 #include <vector>
 
-#include "worker/kv/block_pool.hpp"
+#include "worker/kv/cached_states.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {
 
 using PrefixKey = std::array<std::byte, 32>;
-using PrefixId = StrongId<struct PrefixTag>;  ///< An entry; never reused. 0: before the first one.
 
 /// The key of a block whose parent has the key `parent`.
 PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> tokens);
@@ -106,6 +111,10 @@ class PrefixIndex {
   /// Like `add`, but references the entry of a text that is cached already.
   std::optional<PrefixId> add_or_take(PrefixId parent, const OwnedText& block_text, BlockId block);
 
+  /// The states of the entries. A state is only set for an entry that exists.
+  CachedStates& states() { return states_; }
+  const CachedStates& states() const { return states_; }
+
   /// Marks an entry as an end. Its text may be shorter than a block.
   void mark_end(PrefixId id) { ends_.insert(id); }
 
@@ -113,12 +122,18 @@ class PrefixIndex {
   struct End {
     BlockId block;
     std::uint32_t positions = 0;  ///< Positions that hold the caller's text.
+    std::vector<BlockId> state;   ///< The state after these positions, if ends have one.
     /// Blocks of partly filled ends after it, which are removed with it.
     std::vector<BlockId> free;
   };
   /// Removes the unused end after `parent` that holds most of `rest`, a text without its last
-  /// token. An end that is followed by a full block is not removed.
-  std::optional<End> take_tail(PrefixId parent, const OwnedText& rest);
+  /// token. An end that is followed by a full block is not removed. With `needs_state`, only an end
+  /// with a state whose whole text is the caller's.
+  std::optional<End> take_tail(PrefixId parent, const OwnedText& rest, bool needs_state = false);
+  /// True if `take_tail` with these arguments removes an end.
+  bool has_tail(PrefixId parent, const OwnedText& rest, bool needs_state) const {
+    return find_tail(parent, rest, needs_state).has_value();
+  }
 
   /// Releases one reference to every entry of a chain. Precondition: it is a whole chain.
   void release(std::span<const PrefixId> chain);
@@ -135,16 +150,22 @@ class PrefixIndex {
   /// Makes all ids leave, because the lease ends.
   void drop_users();
 
-  /// Removes up to `count` unused entries, the least recently used first. Returns their blocks.
+  /// Removes unused entries, the least recently used first, then states of used ones, until
+  /// `count` blocks are free or nothing is left. Returns the blocks, which may be more.
   std::vector<BlockId> evict(std::uint32_t count);
-  /// Removes the unused entries whose block lies in the extent, and all their descendants.
+  /// Removes the unused entries whose block lies in the extent, and all their descendants, and the
+  /// states with a block in it.
   std::vector<BlockId> evict_extent(ExtentId extent);
 
+  bool contains(PrefixId id) const { return entries_.contains(id); }
   BlockId block(PrefixId id) const { return entries_.at(id).block; }
   std::uint32_t references(PrefixId id) const { return entries_.at(id).references; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
-  /// Entries that no sequence references.
-  std::uint32_t unused() const { return static_cast<std::uint32_t>(unused_.size()); }
+  /// Blocks that can be evicted: those of entries that no sequence references, and all states.
+  std::uint32_t unused() const {
+    return static_cast<std::uint32_t>(unused_.size()) + states_.blocks();
+  }
+  /// Entries of the chain that no sequence references.
   std::uint32_t unused_of(std::span<const PrefixId> chain) const;
   std::map<ExtentId, std::uint32_t> unused_by_extent() const;
   std::vector<PrefixId> entries() const;
@@ -162,6 +183,11 @@ class PrefixIndex {
     std::uint64_t released = 0;
     bool is_forgotten = false;
   };
+  struct Tail {
+    PrefixId id;
+    std::uint32_t positions = 0;
+    std::set<PrefixId> removed;  // with it
+  };
   void extend(std::vector<PrefixId>& chain, const OwnedText& text,
               std::uint32_t tokens_per_block) const;
   PrefixKey key_of(PrefixId parent, const OwnedText& block_text) const;
@@ -170,8 +196,9 @@ class PrefixIndex {
   void reference(PrefixId id);
   std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
   std::uint32_t positions_of_end(PrefixId id, PrefixId parent, const OwnedText& rest) const;
-  BlockId remove(PrefixId id);
-  BlockId evict_one(PrefixId id);
+  std::optional<Tail> find_tail(PrefixId parent, const OwnedText& rest, bool needs_state) const;
+  void remove(PrefixId id, std::vector<BlockId>& blocks);
+  void evict_one(PrefixId id, std::vector<BlockId>& blocks);
   void drop_users_of(PrefixId first);
 
   Hash hash_ = next_prefix_key;
@@ -179,6 +206,7 @@ class PrefixIndex {
   std::map<PrefixKey, PrefixId> by_key_;
   std::map<std::uint64_t, PrefixId> unused_;  // by `released`
   std::set<PrefixId> ends_;
+  CachedStates states_;
   std::multimap<PrefixId, RequestId> users_;  // by the first entry of their chain
   std::vector<RequestId> gone_users_;
   std::uint64_t last_id_ = 0;

@@ -13,7 +13,7 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-inline constexpr std::uint32_t kRecordVersion = 4;
+inline constexpr std::uint32_t kRecordVersion = 5;
 inline constexpr std::uint64_t kSlotsOffset = 256;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
@@ -28,8 +28,9 @@ struct RecordHeader {
   std::uint32_t min_tokens;
   std::uint64_t seed;
   float temperature;
-  std::uint16_t ignore_eos;
-  std::uint16_t includes_stop;
+  std::uint8_t ignore_eos;
+  std::uint8_t includes_stop;
+  std::uint16_t state_blocks;  // of a copy of the recurrent state; 0: none
   std::uint32_t prompt_tokens;
   std::uint32_t max_emitted_tokens;
   std::uint32_t top_k;
@@ -40,29 +41,30 @@ struct RecordHeader {
   float presence_penalty;
   float frequency_penalty;
   std::uint32_t penalty_window;
-  std::uint32_t top_logprobs;  // kNoLogprobs: not requested
-  std::uint32_t lists_bytes;   // size of the packed lists (sampling_lists.hpp)
-  std::uint64_t lists_checksum;
+  std::uint32_t top_logprobs;    // kNoLogprobs: not requested
+  std::uint32_t lists_bytes;     // size of the packed lists (sampling_lists.hpp)
+  std::uint64_t lists_checksum;  // over the lists and the blocks of the state behind them
   std::uint64_t more_blocks[kNamedRecordBlocks - 1];  // packed as in `blocks`; 0: none
   std::uint64_t checksum;                             // over everything before it
 };
 static_assert(sizeof(RecordHeader) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHeader>);
 
 struct RecordSlot {
-  std::uint64_t checksum;  // over number, counts and the next two fields
+  std::uint64_t checksum;  // over all other fields
   std::uint64_t tokens_checksum;
   std::uint64_t blocks_checksum;
   std::uint32_t committed;
   std::uint32_t tokens;
   std::uint32_t blocks;
-  std::uint32_t unused;
-  std::uint64_t number;  // stored last; 0: never written
+  std::uint32_t state_copy;  // 1 or 2: the valid copy of the state; 0: none
+  std::uint64_t number;      // stored last; 0: never written
 };
 static_assert(sizeof(RecordSlot) <= kCacheLineBytes);
 
 inline std::uint64_t slot_checksum(const RecordSlot& slot) {
-  const std::uint64_t fields[] = {slot.number, slot.committed,       slot.tokens,
-                                  slot.blocks, slot.tokens_checksum, slot.blocks_checksum};
+  const std::uint64_t fields[] = {slot.number,         slot.committed,  slot.tokens,
+                                  slot.blocks,         slot.state_copy, slot.tokens_checksum,
+                                  slot.blocks_checksum};
   return Checksum::of(fields, sizeof(fields));
 }
 

@@ -22,6 +22,12 @@ std::uint64_t packed(BlockId block) {
   return block.extent.value << kBlockIndexBits | block.index;
 }
 
+std::vector<std::uint64_t> packed(std::span<const BlockId> blocks) {
+  std::vector<std::uint64_t> all;
+  for (const BlockId block : blocks) all.push_back(packed(block));
+  return all;
+}
+
 BlockId unpacked(std::uint64_t block) {
   return {ExtentId{block >> kBlockIndexBits},
           static_cast<std::uint32_t>(block & ((1u << kBlockIndexBits) - 1))};
@@ -96,6 +102,7 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
 RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
                          const RecordCommit& commit, std::uint32_t max_context) {
   const std::vector<std::byte> lists = pack_sampling_lists(*commit.sampling);
+  const std::vector<std::uint64_t> state = packed(commit.state_blocks);
   RecordHeader header{};
   header.magic = kRecordMagic;
   header.version = kRecordVersion;
@@ -105,11 +112,18 @@ RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
   header.max_emitted_tokens = commit.max_emitted_tokens;
   set_sampling(header, *commit.sampling);
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
-  header.lists_checksum = Checksum::of(lists.data(), lists.size());
+  header.state_blocks = static_cast<std::uint16_t>(state.size() / kStateCopies);
+  expects(header.state_blocks * kStateCopies == state.size(), "a record counts its state blocks");
+  Checksum lists_checksum;
+  lists_checksum.add(lists.data(), lists.size());
+  lists_checksum.add(state.data(), state.size() * sizeof(std::uint64_t));
+  header.lists_checksum = lists_checksum.value;
   for (std::size_t i = 1; i < commit.own_blocks.size() && i < kNamedRecordBlocks; ++i)
     header.more_blocks[i - 1] = packed(commit.own_blocks[i]);
   header.checksum = header_checksum(header);
   pieces.add(memory, record_size_bytes(max_context), lists);
+  pieces.add(memory, record_size_bytes(max_context) + lists.size(),
+             std::as_bytes(std::span(state)));
   // Clears slot 0, so that no commit of an earlier record is valid under the new header.
   constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
   pieces.add(memory, kSlotsOffset, kNoSlot);
@@ -123,9 +137,7 @@ void append_new(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t 
   pieces.add(memory, kTokensOffset + progress.tokens * sizeof(TokenId), std::as_bytes(tokens));
   progress.tokens_checksum.add(tokens.data(), tokens.size_bytes());
   progress.tokens = static_cast<std::uint32_t>(commit.tokens.size());
-  std::vector<std::uint64_t> blocks;
-  for (const BlockId block : commit.blocks.subspan(progress.blocks))
-    blocks.push_back(packed(block));
+  const std::vector<std::uint64_t> blocks = packed(commit.blocks.subspan(progress.blocks));
   pieces.add(memory, record_blocks_offset(max_context) + progress.blocks * sizeof(std::uint64_t),
              std::as_bytes(std::span(blocks)));
   progress.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
@@ -151,7 +163,7 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32
                   .committed = commit.committed,
                   .tokens = known + static_cast<std::uint32_t>(next.size()),
                   .blocks = progress.blocks,
-                  .unused = 0,
+                  .state_copy = commit.state_copy ? 1 + *commit.state_copy : 0,
                   .number = ++progress.number};
   slot.checksum = slot_checksum(slot);
   constexpr std::size_t kNumber = offsetof(RecordSlot, number);
@@ -180,13 +192,15 @@ Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t
 /// Errors: FileCorrupt, also for a value outside its range.
 Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const std::byte> bytes) {
   const std::uint64_t offset = record_size_bytes(header.max_context);
-  if (header.lists_bytes > kMaxSamplingListsBytes || header.lists_bytes > bytes.size() - offset) {
+  const std::uint64_t state_bytes = record_state_bytes(header.state_blocks);
+  if (header.lists_bytes > kMaxSamplingListsBytes ||
+      header.lists_bytes + state_bytes > bytes.size() - offset) {
     return fail(Errc::FileCorrupt, fmt::format("a sequence record of {} bytes claims {} bytes of "
-                                               "sampling lists",
-                                               bytes.size(), header.lists_bytes));
+                                               "sampling lists and {} of a state's blocks",
+                                               bytes.size(), header.lists_bytes, state_bytes));
   }
   const std::span<const std::byte> lists = bytes.subspan(offset, header.lists_bytes);
-  if (Checksum::of(lists.data(), lists.size()) != header.lists_checksum)
+  if (Checksum::of(bytes.data() + offset, lists.size() + state_bytes) != header.lists_checksum)
     return fail(Errc::FileCorrupt, "the sampling lists of a sequence record are damaged");
   SamplingParams sampling{.temperature = header.temperature,
                           .seed = header.seed,
@@ -214,7 +228,8 @@ bool has_plausible_counts(const RecordSlot& slot, const RecordHeader& header) {
          slot.tokens <= header.max_context && slot.committed <= slot.tokens &&
          header.prompt_tokens > 0 && header.prompt_tokens <= slot.tokens &&
          slot.blocks <= record_max_blocks(header.max_context) &&
-         slot.committed <= slot.blocks * KvLayout::kBlockTokens;
+         slot.committed <= slot.blocks * KvLayout::kBlockTokens &&
+         slot.state_copy <= (header.state_blocks > 0 ? kStateCopies : 0);
 }
 
 bool is_valid(const RecordSlot& slot, const RecordHeader& header,
@@ -234,28 +249,48 @@ bool is_engine_request_id(std::string_view text) {
   return TenantId::parse(text.substr(0, slash)) && RequestId::parse(text.substr(slash + 1));
 }
 
+/// The valid slot with the higher number. Its state is only used if the other slot holds the commit
+/// before it, or is cleared because there is none.
 std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes,
                                       const RecordHeader& header) {
   std::optional<RecordSlot> newest;
+  std::optional<RecordSlot> older;
+  bool has_cleared = false;
   for (const std::uint64_t i : {0, 1}) {
+    const auto at = bytes.subspan(kSlotsOffset + i * kCacheLineBytes, kCacheLineBytes);
     RecordSlot slot{};
-    std::memcpy(&slot, bytes.data() + kSlotsOffset + i * kCacheLineBytes, sizeof(slot));
-    const bool newer = !newest || slot.number > newest->number;
-    if (newer && is_valid(slot, header, bytes)) newest = slot;
+    std::memcpy(&slot, at.data(), sizeof(slot));
+    has_cleared |= std::ranges::all_of(at, [](std::byte each) { return each == std::byte{0}; });
+    if (!is_valid(slot, header, bytes)) continue;
+    older = newest && newest->number > slot.number ? slot : newest;
+    if (!newest || slot.number > newest->number) newest = slot;
   }
+  const bool is_sound =
+      newest && (older ? older->number + 1 == newest->number : has_cleared && newest->number == 1);
+  if (newest && !is_sound) newest->state_copy = 0;
   return newest;
 }
 
-std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, const RecordHeader& header,
+/// The packed blocks at `offset`.
+std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, std::uint64_t offset,
                                  std::uint32_t count) {
   std::vector<BlockId> blocks(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     std::uint64_t block = 0;
-    std::memcpy(&block, bytes.data() + record_blocks_offset(header.max_context) + i * sizeof(block),
-                sizeof(block));
+    std::memcpy(&block, bytes.data() + offset + i * sizeof(block), sizeof(block));
     blocks[i] = unpacked(block);
   }
   return blocks;
+}
+
+std::vector<BlockId> read_state(std::span<const std::byte> bytes, const RecordHeader& header,
+                                const RecordSlot& slot) {
+  if (slot.state_copy == 0) return {};
+  const std::uint64_t copy_bytes = header.state_blocks * sizeof(std::uint64_t);
+  return read_blocks(bytes,
+                     record_size_bytes(header.max_context) + header.lists_bytes +
+                         (slot.state_copy - 1) * copy_bytes,
+                     header.state_blocks);
 }
 
 }  // namespace
@@ -268,7 +303,8 @@ Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head
   std::memcpy(&magic, head.data(), sizeof(magic));
   if (magic != kRecordMagic) return std::vector<BlockId>{};
   const RecordHeader header = TRY(read_header(head, max_context));
-  const std::uint64_t bytes = record_size_bytes(max_context) + header.lists_bytes;
+  const std::uint64_t bytes =
+      record_size_bytes(max_context) + header.lists_bytes + record_state_bytes(header.state_blocks);
   const std::uint32_t count = blocks_for_bytes(bytes, block_size_bytes);
   if (count > kNamedRecordBlocks) {
     return fail(Errc::FileCorrupt,
@@ -293,13 +329,15 @@ Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32
     return fail(Errc::FileCorrupt, "the request id of a sequence record is malformed");
   }
   SamplingParams sampling = TRY(read_sampling(header, bytes));
-  SequenceRecord record{.engine_request_id = {std::string(request)},
-                        .sampling = std::move(sampling),
-                        .max_emitted_tokens = header.max_emitted_tokens,
-                        .prompt_tokens = header.prompt_tokens,
-                        .committed = slot->committed,
-                        .tokens = std::vector<TokenId>(slot->tokens),
-                        .blocks = read_blocks(bytes, header, slot->blocks)};
+  SequenceRecord record{
+      .engine_request_id = {std::string(request)},
+      .sampling = std::move(sampling),
+      .max_emitted_tokens = header.max_emitted_tokens,
+      .prompt_tokens = header.prompt_tokens,
+      .committed = slot->committed,
+      .tokens = std::vector<TokenId>(slot->tokens),
+      .blocks = read_blocks(bytes, record_blocks_offset(max_context), slot->blocks),
+      .state = read_state(bytes, header, *slot)};
   std::memcpy(record.tokens.data(), bytes.data() + kTokensOffset, slot->tokens * sizeof(TokenId));
   return record;
 }

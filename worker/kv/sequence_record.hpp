@@ -10,12 +10,19 @@
 ///   384  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
 ///   …    what sampling_lists.hpp packs                 written with the header; usually nothing
+///   …    u64 state[2][state_blocks]                    written with the header; the blocks of both
+///                                                      copies of a recurrent state
 ///
 /// A commit appends tokens and blocks, then fills the older slot: checksums and counts first, the
 /// number last (release). The counts give the valid length of the append-only arrays; the checksums
 /// cover their content. A reader takes the valid slot with the higher number. A partly written slot
 /// has a wrong checksum or still its old number; then the other slot, which is one commit older, is
 /// valid.
+///
+/// A slot also says which copy of the state belongs to its committed positions. The next step
+/// overwrites the other copy. The state is therefore only used with the newer of two valid slots:
+/// if only one slot is valid, a later commit may have been damaged, and the copy of the remaining
+/// one overwritten.
 ///
 /// A record lists only the blocks of committed positions, because later blocks may be released
 /// (BlockTable::trim).
@@ -67,6 +74,9 @@ struct SequenceRecord {
   std::uint32_t committed = 0;  ///< Positions whose keys and values are in the cache.
   std::vector<TokenId> tokens;  ///< Prompt and emitted.
   std::vector<BlockId> blocks;  ///< KV blocks in order of position.
+  /// Blocks of the recurrent state of the committed positions; empty if there is none that is
+  /// certainly theirs.
+  std::vector<BlockId> state;
   bool operator==(const SequenceRecord&) const = default;
 };
 
@@ -92,11 +102,14 @@ struct RecordCommit {
   const SamplingParams* sampling = nullptr;
   std::uint32_t max_emitted_tokens = 0;
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t committed = 0;          ///< Positions in the KV cache once this commit is done.
-  std::span<const TokenId> tokens;      ///< Prompt and emitted.
-  std::span<const TokenId> next;        ///< The tokens that this commit emits.
-  std::span<const BlockId> blocks;      ///< Blocks of the committed positions, in order.
-  std::span<const BlockId> own_blocks;  ///< The blocks of the record itself, as in RecordMemory.
+  std::uint32_t committed = 0;            ///< Positions in the KV cache once this commit is done.
+  std::span<const TokenId> tokens;        ///< Prompt and emitted.
+  std::span<const TokenId> next;          ///< The tokens that this commit emits.
+  std::span<const BlockId> blocks;        ///< Blocks of the committed positions, in order.
+  std::span<const BlockId> own_blocks;    ///< The blocks of the record itself, as in RecordMemory.
+  std::span<const BlockId> state_blocks;  ///< Of both copies of the state; empty: none.
+  /// The copy that is valid once this commit is done.
+  std::optional<std::uint32_t> state_copy;
 };
 
 /// The part of a sequence that its record already holds.

@@ -30,7 +30,7 @@ class FeedForward {
     norm(layer_.ffn_norm, x_, s_.normed);
     route();
     routed_experts();
-    add_experts({.weights = s_.expert_weights, .out = x_, .n_terms = config_.experts.n_used});
+    add_routed();
     if (config_.experts.n_shared_ff > 0) shared_expert();
   }
 
@@ -80,12 +80,14 @@ class FeedForward {
     bool accumulate;
   };
   void run_dense(const Rows& rows) {
+    const bool has_gate = bool{layer_.ffn_gate.data};
     launch_([&](Backend& b) {
       return b.feed_forward(
           context_,
           {.norm = rows.norm,
-           .gate = {LaunchSite::FfnGate, layer_.ffn_gate, rows.x, s_.gate},
-           .up = {LaunchSite::FfnUp, layer_.ffn_up, rows.x, s_.up},
+           .gate = {LaunchSite::FfnGate, has_gate ? layer_.ffn_gate : layer_.ffn_up, rows.x,
+                    s_.gate},
+           .up = {LaunchSite::FfnUp, has_gate ? layer_.ffn_up : WeightMatrix{}, rows.x, s_.up},
            .down = {LaunchSite::FfnDown, layer_.ffn_down, s_.gate, rows.out, rows.accumulate},
            .activation = config_.activation});
     });
@@ -115,13 +117,11 @@ class FeedForward {
   /// Chooses the experts of the rows in s.normed.
   void route() {
     const ExpertConfig& experts = config_.experts;
-    launch_([&](Backend& b) {
-      return b.matmul(context_, {.site = LaunchSite::ExpertRouter,
-                                 .weight = layer_.expert_router,
-                                 .x = s_.normed,
-                                 .out = s_.scores,
-                                 .bias = layer_.expert_router_bias});
-    });
+    matmul({.site = LaunchSite::ExpertRouter,
+            .weight = layer_.expert_router,
+            .x = s_.normed,
+            .out = s_.scores,
+            .bias = layer_.expert_router_bias});
     launch_([&](Backend& b) {
       return b.expert_routing(context_,
                               {.scores = s_.scores,
@@ -143,24 +143,30 @@ class FeedForward {
   void routed_experts() {
     const ExpertConfig& experts = config_.experts;
     const auto n_items = static_cast<std::uint32_t>(context_.rows.size()) * experts.n_used;
-    ExpertMatmulArgs args{.site = LaunchSite::ExpertGate,
-                          .weight = layer_.expert_gate,
+    const bool is_latent = experts.n_latent > 0;
+    if (is_latent) matmul({LaunchSite::ExpertUp, layer_.latent_down, s_.normed, s_.expert_latent});
+    const bool has_gate = bool{layer_.expert_gate.data};
+    ExpertMatmulArgs args{.site = LaunchSite::ExpertUp,
+                          .weight = layer_.expert_up,
                           .n_experts = experts.n_experts,
                           .chosen = s_.chosen,
                           .n_items = n_items,
-                          .x = s_.normed,
+                          .x = is_latent ? s_.expert_latent : s_.normed,
                           .items_per_x = experts.n_used,
-                          .out = s_.expert_gate,
-                          .bias = layer_.expert_gate_bias};
+                          .out = has_gate ? s_.expert_up : s_.expert_gate,
+                          .bias = layer_.expert_up_bias};
+    const float* up = args.out;
     expert_matmul(args);
-    args.site = LaunchSite::ExpertUp;
-    args.weight = layer_.expert_up;
-    args.out = s_.expert_up;
-    args.bias = layer_.expert_up_bias;
-    expert_matmul(args);
+    if (has_gate) {
+      args.site = LaunchSite::ExpertGate;
+      args.weight = layer_.expert_gate;
+      args.out = s_.expert_gate;
+      args.bias = layer_.expert_gate_bias;
+      expert_matmul(args);
+    }
     launch_([&](Backend& b) {
-      return b.swiglu(context_, {s_.expert_gate, s_.expert_up, experts.n_used * experts.n_ff,
-                                 config_.activation});
+      return b.swiglu(context_,
+                      {s_.expert_gate, up, experts.n_used * experts.n_ff, config_.activation});
     });
     expert_matmul({.site = LaunchSite::ExpertDown,
                    .weight = layer_.expert_down,
@@ -177,12 +183,13 @@ class FeedForward {
   void shared_expert() {
     if (!layer_.shared_gate.data)
       return run_dense({.norm = nullptr, .x = s_.normed, .out = x_, .accumulate = true});
-    launch_([&](Backend& b) {
-      return b.matmul(context_,
-                      {LaunchSite::ExpertRouter, layer_.shared_gate, s_.normed, s_.shared_gate});
-    });
+    matmul({LaunchSite::ExpertRouter, layer_.shared_gate, s_.normed, s_.shared_gate});
     run_dense({.norm = nullptr, .x = s_.normed, .out = s_.expert_out, .accumulate = false});
     add_experts({.weights = s_.shared_gate, .out = x_, .n_terms = 1, .applies_sigmoid = true});
+  }
+
+  void matmul(const MatmulArgs& args) {
+    launch_([&](Backend& b) { return b.matmul(context_, args); });
   }
 
   /// Multiplies each row by the matrices of its chosen experts.
@@ -190,10 +197,21 @@ class FeedForward {
     launch_([&](Backend& b) { return b.expert_matmul(context_, args); });
   }
 
-  /// Sums the results of experts.
+  /// Adds the weighted results of the chosen experts to x.
+  void add_routed() {
+    WeightedSumArgs sum{.weights = s_.expert_weights, .out = x_, .n_terms = config_.experts.n_used};
+    if (!layer_.latent_up.data) return add_experts(sum);
+    sum.out = s_.expert_latent;
+    sum.width = config_.experts.n_latent;
+    sum.accumulate = false;
+    add_experts(sum);
+    matmul({LaunchSite::ExpertDown, layer_.latent_up, s_.expert_latent, x_, true});
+  }
+
+  /// Sums the results of experts, which are n_embd wide unless the sum says otherwise.
   void add_experts(WeightedSumArgs sum) {
     sum.x = s_.expert_out;
-    sum.width = config_.n_embd;
+    if (sum.width == 0) sum.width = config_.n_embd;
     launch_([&](Backend& b) { return b.weighted_sum(context_, sum); });
   }
 

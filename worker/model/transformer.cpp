@@ -7,6 +7,7 @@
 #include "worker/model/feed_forward.hpp"
 #include "worker/model/latent_attention.hpp"
 #include "worker/model/layer_embedding.hpp"
+#include "worker/model/recurrent_layer.hpp"
 #include "worker/model/row_range.hpp"
 
 namespace leasehold {
@@ -28,7 +29,7 @@ class Transformer::Pass {
     const auto n_rows = static_cast<std::uint32_t>(input_.rows.size());
     const auto n_layers = static_cast<std::uint32_t>(weights_.layers().size());
     const bool takes_ranges = model_.backend_->accepts_row_ranges();
-    const std::uint32_t of_all_rows = takes_ranges ? last_stored_layer() : n_layers;
+    const std::uint32_t of_all_rows = takes_ranges ? last_mixing_layer() : n_layers;
     for (std::uint32_t i = 0; i < of_all_rows && live_ != 0; ++i) run_layer(i);
     if (takes_ranges) finish_rows_read(of_all_rows);
     use_rows({0, n_rows});
@@ -48,21 +49,24 @@ class Transformer::Pass {
     return LayerEmbedding(model_.config_, s(), context_, [this](auto&& one) { launch(one); });
   }
 
-  /// The last layer that stores keys and values. Those behind it only read them.
-  std::uint32_t last_stored_layer() const {
+  /// The last layer that stores keys and values or a state. Those behind it need no other rows.
+  std::uint32_t last_mixing_layer() const {
+    const auto mixes = [](const LayerConfig& layer) {
+      return layer.stores_kv() || has_state(layer.mixer);
+    };
     std::uint32_t last = model_.config_.n_layers - 1;
-    while (last > 0 && !model_.config_.layers[last].stores_kv()) --last;
+    while (last > 0 && !mixes(model_.config_.layers[last])) --last;
     return last;
   }
 
-  /// Once the last keys and values are appended, only rows with logits and rows whose hidden states
-  /// are read are needed. Finishes that layer for them, and runs the layers behind it.
-  void finish_rows_read(std::uint32_t last_stored) {
-    append_block(use_layer(last_stored));
+  /// Once the last keys, values or states are complete, only rows with logits and rows whose hidden
+  /// states are read are needed. Finishes that layer for them, and runs the layers behind it.
+  void finish_rows_read(std::uint32_t last_mixing) {
+    mix_rows(use_layer(last_mixing));
     for (std::span<const std::uint32_t> left = read_rows_; !left.empty() && live_ != 0;) {
       use_rows(take_range(left, model_.most_between_));
-      finish_layer(use_layer(last_stored));
-      for (std::uint32_t i = last_stored + 1; i < weights_.layers().size(); ++i) run_layer(i);
+      finish_layer(use_layer(last_mixing));
+      for (std::uint32_t i = last_mixing + 1; i < weights_.layers().size(); ++i) run_layer(i);
     }
   }
 
@@ -74,15 +78,18 @@ class Transformer::Pass {
   /// Changes the rows of x from the output of the previous layer to that of this one.
   void run_layer(std::uint32_t index) {
     const LayerWeights& layer = use_layer(index);
-    append_block(layer);
+    mix_rows(layer);
     finish_layer(layer);
   }
 
   void finish_layer(const LayerWeights& layer) {
     // In a parallel layer the feed-forward reads the residual that attention has read.
     if (model_.config_.is_parallel) ffn_block(layer);
-    attention_block(layer);
-    if (!model_.config_.is_parallel) ffn_block(layer);
+    if (shape().mixer == Mixer::Attention) attention_block(layer);
+    if (has_state(shape().mixer))
+      launch([&](Backend& b) { return recurrent(layer).add_output(b, context_, first_row_, x()); });
+    const bool has_ffn = layer.ffn_down.data || layer.expert_down.data;
+    if (has_ffn && !model_.config_.is_parallel) ffn_block(layer);
     if (!layer.embedding_gate.data) return;
     layer_embedding().project(layer, x(), first_row_);
     add_normed(LaunchSite::LayerEmbedding, layer.embedding_norm, layer.output_scale);
@@ -123,6 +130,19 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.matmul(context_, args); });
   }
 
+  /// The part of a layer that needs all rows: what it stores for later positions.
+  void mix_rows(const LayerWeights& layer) {
+    if (shape().mixer == Mixer::Attention) append_block(layer);
+    if (!has_state(shape().mixer)) return;
+    const RmsNormArgs norm = norm_of(LaunchSite::AttentionNorm, layer.attention_norm);
+    launch([&](Backend& b) { return recurrent(layer).advance(b, context_, norm); });
+  }
+
+  RecurrentLayer recurrent(const LayerWeights& layer) {
+    return RecurrentLayer(model_.config_, shape().mixer, layer.recurrent, s().mixer,
+                          model_.state_layout_.pieces(context_.layer), input_.state_tables);
+  }
+
   auto latent(const LayerWeights& layer) {
     return LatentAttention(model_.config_, layer, s(), context_,
                            [this](auto&& one) { launch(one); });
@@ -151,9 +171,11 @@ class Transformer::Pass {
     const MatmulArgs matmuls[] = {
         product(LaunchSite::QueryProjection, layer.query, q(), layer.query_bias),
         product(LaunchSite::KeyProjection, layer.key, s().k, layer.key_bias),
-        product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias)};
+        product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias),
+        product(LaunchSite::QueryProjection, layer.attention_gate, attention_gates(), {})};
+    const std::size_t with_keys = layer.attention_gate.data ? 4 : 3;
     project({.norm = has_norm ? &norm : nullptr,
-             .matmuls = std::span(matmuls).first(shape().stores_kv() ? 3 : 1)});
+             .matmuls = std::span(matmuls).first(shape().stores_kv() ? with_keys : 1)});
     if (layer.norms_all_heads) {
       norm_all_heads(LaunchSite::QueryNorm, q(), layer.query_norm, model_.config_.n_heads);
       norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, shape().n_kv_heads);
@@ -177,12 +199,20 @@ class Transformer::Pass {
     const bool is_latent = model_.config_.latent.rank > 0;
     if (is_latent) latent(layer).head_values();
     const bool has_norm = bool{layer.attention_output_norm};
-    matmul({.site = LaunchSite::AttentionOutput,
-            .weight = layer.attention_output,
-            .x = is_latent ? s().head_values : s().attention,
-            .out = has_norm ? s().normed : x(),
-            .accumulate = !has_norm,
-            .bias = layer.attention_output_bias});
+    const bool has_gate = bool{layer.attention_gate.data};
+    const SwiGluArgs gate{.gate = attention_gates(),
+                          .up = s().attention,
+                          .width = heads_width(),
+                          .activation = Activation::Sigmoid};
+    const MatmulArgs output{.site = LaunchSite::AttentionOutput,
+                            .weight = layer.attention_output,
+                            .x = has_gate    ? gate.gate
+                                 : is_latent ? s().head_values
+                                             : s().attention,
+                            .out = has_norm ? s().normed : x(),
+                            .accumulate = !has_norm,
+                            .bias = layer.attention_output_bias};
+    project({.swiglu = has_gate ? &gate : nullptr, .matmuls = {&output, 1}});
     if (has_norm) add_normed(LaunchSite::AttentionNorm, layer.attention_output_norm);
   }
 
@@ -267,6 +297,9 @@ class Transformer::Pass {
   }
 
   StepBuffers& s() { return model_.scratch_; }
+  std::uint32_t heads_width() const { return model_.config_.n_heads * shape().head_dim; }
+  /// The gates of the heads of the rows that the operators of context_ change.
+  float* attention_gates() { return s().mixer.gate + first_row_ * heads_width(); }
   const LayerConfig& shape() const { return model_.config_.layers[context_.layer]; }
   /// The keys and values that the layer reads.
   const KvLayer& kv_layer() const {
@@ -310,6 +343,8 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,
           "a step fits the limits of its scratch memory");
+  expects(state_layout_.blocks() == 0 || input.state_tables.size() == input.gates->sequence_count(),
+          "every sequence has a place for its state");
   const auto grow = [](std::uint32_t& used, std::size_t rows) {
     used = std::max(used, static_cast<std::uint32_t>(rows));
   };
@@ -326,7 +361,8 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
                         .cos_sin = angles_.fill(input.rows),
                         .query_scales = {query_scales_.data(), n_scales},
                         .window_cos_sin = window_angles_ ? window_angles_->fill(input.rows)
-                                                         : std::span<const float>()});
+                                                         : std::span<const float>(),
+                        .state_tables = input.state_tables});
   const SequenceMask launched = Pass(*this, weights, input).run().live;
   return {launched & backend_->finish_step(*input.gates).live};
 }

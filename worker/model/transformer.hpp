@@ -32,6 +32,8 @@ struct ForwardInput {
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   /// Rows whose hidden states are read, ascending; none of them has logits.
   std::span<const std::uint32_t> hidden_rows = {};
+  /// [n_sequences]; empty for models without recurrent state.
+  std::span<const StateTableView> state_tables = {};
 };
 
 class Transformer {
@@ -43,6 +45,7 @@ class Transformer {
   Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend);
 
   const KvLayout& kv_layout() const { return kv_layout_; }
+  const StateLayout& state_layout() const { return state_layout_; }
 
   /// Lets the backend prepare steps under the engine leases of `gates`, without running one.
   /// Precondition: `gates` has a sequence. Returns the number of step shapes prepared.
@@ -83,6 +86,7 @@ class Transformer {
 
   ModelConfig config_;
   KvLayout kv_layout_;
+  StateLayout state_layout_;
   Limits limits_;
   Backend* backend_;
   std::uint32_t most_between_;  // see row_range.hpp

@@ -15,22 +15,26 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
   const std::uint32_t ff_width = std::max(common_ff(config), config.experts.n_ff);
   // A matrix per head is multiplied as a matrix per expert.
   const std::uint32_t head_matrices = latent.rank > 0 ? config.n_heads : 0;
+  const std::uint32_t mixer_width = mixer_gate_width(config);
   return {.max_rows = limits.max_rows,
           .max_context = config.n_context,
           .n_heads = config.n_heads,
           .head_dim = config.head_dim,
-          .max_width = std::max({config.n_embd, ff_width, attention, config.n_layer_embd}),
+          .max_width = std::max({config.n_embd, ff_width, attention, config.n_layer_embd,
+                                 mixer_width, config.experts.n_latent}),
           .n_experts = std::max(config.experts.n_experts, head_matrices),
           .n_experts_used = std::max(config.experts.n_used, head_matrices),
           .max_logit_rows = limits.max_logit_rows,
           .rope_dim = std::max(config.rope.dim, config.window_rope ? config.window_rope->dim : 0),
           .n_vocab = config.n_vocab,
+          .has_recurrent_state = config.recurrent.n_taps > 0,
           .scratch_bytes = step_buffer_bytes(config, limits)};
 }
 
 Transformer::Transformer(const ModelConfig& config, KvType kv_type, Limits limits, Backend& backend)
     : config_(config),
       kv_layout_(leasehold::kv_layout(config, kv_type)),
+      state_layout_(leasehold::state_layout(config, kv_layout_)),
       limits_(limits),
       backend_(&backend),
       most_between_(max_row_gap(backend.units_run().size())),

@@ -53,6 +53,24 @@ class Binder {
   std::unordered_map<std::string_view, WeightMatrix> matrices_;
 };
 
+RecurrentWeights bind_recurrent(const Binder& binder, std::uint32_t layer) {
+  const auto part = [layer](const char* what) { return fmt::format("blk.{}.{}", layer, what); };
+  const auto matrix = [&](const char* what) { return binder.find_matrix(part(what)); };
+  const auto vector = [&](const char* what) { return binder.find_vector(part(what)); };
+  return {.input = matrix("attn_qkv.weight"),
+          .gate = matrix("attn_gate.weight"),
+          .output_gate = matrix("output_gate.weight"),
+          .steps = matrix("ssm_alpha.weight"),
+          .update_weights = matrix("ssm_beta.weight"),
+          .convolution = vector("ssm_conv1d.weight"),
+          .convolution_bias = vector("ssm_conv1d.bias"),
+          .step_bias = vector("ssm_dt.bias"),
+          .decay_rates = vector("ssm_a"),
+          .skip = vector("ssm_d"),
+          .norm = vector("ssm_norm.weight"),
+          .output = matrix("ssm_out.weight")};
+}
+
 /// Finds a layer's weights. The layout has already checked that required weights are present.
 Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                                 std::uint32_t layer) {
@@ -67,8 +85,10 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .query_norm = vector("attn_q_norm.weight"),
                      .key_norm = vector("attn_k_norm.weight"),
                      .sinks = vector("attn_sinks.weight"),
+                     .attention_gate = matrix("attn_gate.weight"),
                      .attention_output_bias = vector("attn_output.bias"),
                      .attention_output_norm = vector("post_attention_norm.weight"),
+                     .recurrent = bind_recurrent(binder, layer),
                      .latent_query = matrix("attn_q_a.weight"),
                      .latent_query_norm = vector("attn_q_a_norm.weight"),
                      .rotated_query = matrix("attn_q_rotated.weight"),
@@ -89,6 +109,8 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .expert_up_bias = vector("ffn_up_exps.bias"),
                      .expert_down_bias = vector("ffn_down_exps.bias"),
                      .shared_gate = matrix("ffn_gate_inp_shexp.weight"),
+                     .latent_down = matrix("ffn_latent_down.weight"),
+                     .latent_up = matrix("ffn_latent_up.weight"),
                      .dense_output_norm = vector("post_ffw_norm_1.weight"),
                      .expert_input_norm = vector("pre_ffw_norm_2.weight"),
                      .expert_output_norm = vector("post_ffw_norm_2.weight"),
@@ -99,6 +121,7 @@ Result<LayerWeights> bind_layer(const Binder& binder, const ModelConfig& config,
                      .embedding_norm = vector("post_norm.weight"),
                      .output_scale = vector("layer_output_scale.weight")};
   if (config.is_parallel) found.ffn_norm = found.attention_norm;
+  if (config.layers[layer].mixer != Mixer::Attention) return found;
   found.norms_all_heads = matrix("attn_q_norm.weight").n_in > config.layers[layer].head_dim;
   found.attention_output = TRY(binder.matrix(part("attn_output.weight")));
   if (config.latent.rank > 0) {

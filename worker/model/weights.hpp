@@ -20,6 +20,22 @@
 
 namespace leasehold {
 
+/// The weights of a mixer with a recurrent state. Handles of absent weights are empty.
+struct RecurrentWeights {
+  WeightMatrix input;                    ///< [channels, n_embd], of the convolution
+  WeightMatrix gate;                     ///< [n_values, n_embd]
+  WeightMatrix output_gate;              ///< [n_values, n_embd]
+  WeightMatrix steps;                    ///< [n_heads, n_embd]
+  WeightMatrix update_weights;           ///< [n_heads, n_embd]
+  Leased<const float> convolution;       ///< [channels, n_taps]
+  Leased<const float> convolution_bias;  ///< [channels]
+  Leased<const float> step_bias;         ///< [n_heads]
+  Leased<const float> decay_rates;       ///< [n_heads]
+  Leased<const float> skip;              ///< [n_heads]
+  Leased<const float> norm;              ///< [head_dim], or of all heads of each group
+  WeightMatrix output;                   ///< [n_embd, n_values]
+};
+
 /// Handles of absent weights are empty.
 struct LayerWeights {
   Leased<const float> attention_norm;         ///< [n_embd], of the input
@@ -33,9 +49,11 @@ struct LayerWeights {
   Leased<const float> key_norm;               ///< [head_dim], or [n_kv_heads · head_dim]
   bool norms_all_heads = false;               ///< The two norms cover all heads together.
   Leased<const float> sinks;                  ///< [n_heads]
+  WeightMatrix attention_gate;                ///< [n_heads · head_dim, n_embd]
   WeightMatrix attention_output;              ///< [n_embd, n_heads · head_dim]
   Leased<const float> attention_output_bias;  ///< [n_embd]
   Leased<const float> attention_output_norm;  ///< [n_embd], of what is added to the residual
+  RecurrentWeights recurrent;                 ///< Instead of the attention.
 
   // Latent attention (kernels/model/latent_config.hpp), without `value` and `query_norm`. Queries
   // are computed from rows of query_rank elements, or of n_embd without latent_query.
@@ -65,6 +83,8 @@ struct LayerWeights {
   Leased<const float> expert_up_bias;         ///< [n_experts, experts.n_ff]
   Leased<const float> expert_down_bias;       ///< [n_experts, n_embd]
   WeightMatrix shared_gate;                   ///< [1, n_embd]
+  WeightMatrix latent_down;                   ///< [experts.n_latent, n_embd]
+  WeightMatrix latent_up;                     ///< [n_embd, experts.n_latent]
 
   // Of experts beside a feed-forward.
   Leased<const float> dense_output_norm;   ///< [n_embd], of the result of the feed-forward

@@ -107,7 +107,8 @@ Sequence& Admission::head_of(Tenancy& tenancy) const {
   const auto swapped = tenancy.swapped.find(request.engine_request_id);
   if (swapped != tenancy.swapped.end()) return *swapped->second;
   if (!head.sequence)
-    head.sequence = std::make_unique<Sequence>(request, deps_.limits.tokens_per_block);
+    head.sequence = std::make_unique<Sequence>(request, deps_.limits.tokens_per_block,
+                                               deps_.limits.state_blocks);
   return *head.sequence;
 }
 
@@ -157,56 +158,114 @@ Admission::Attempt Admission::admit_one(Tenancy& tenancy, TimePoint now) {
 
 // --------------------------------------------------------------------------------------- blocks
 
-/// Reserves the blocks of a sequence at its admission. The sequence reuses the blocks of its text
-/// that its lease has cached, followed by the last block of an adopted record if there is one, or
-/// published blocks if they cover more of the text. The other blocks are newly allocated; the
-/// committed blocks of a swapped sequence are copied into them.
-Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
-  const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
+/// The blocks of the sequence's text that its lease has cached, or published blocks if they cover
+/// more of the text.
+Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy& tenancy) {
   const OwnedText text{&tenancy.tenant, sequence.tokens};
   tenancy.prefixes.match_again(tenancy.head.match, text, deps_.limits.tokens_per_block);
-  std::vector<PrefixId> chain = tenancy.head.match.chain;
+  KnownPrefix known{.chain = tenancy.head.match.chain};
   const std::optional<std::uint32_t> first_row = sequence.request.first_row_needed();
-  if (first_row) leave_rows_from(*first_row, chain);
+  if (first_row) leave_rows_from(*first_row, known.chain);
+  const bool is_moved_out = leasehold::is_moved_out(sequence.blocks.state());
+  known.may_take_tail = !is_moved_out && !tenancy.is_shared && !first_row;
+  if (deps_.limits.state_blocks > 0) {
+    leave_rows_without_state(sequence, tenancy, known);
+    if (is_moved_out) known.chain.clear();  // its state returns with all its blocks
+    return known;
+  }
+  if (!known.may_take_tail) return known;
+  const PublishedMatch& published = deps_.publications.match(tenancy, sequence);
+  if (published.chain.size() <= known.chain.size()) return known;
+  return {.chain = {}, .published = published, .may_take_tail = false};
+}
+
+/// Reserves the blocks of a sequence at its admission. Blocks that are not known are newly
+/// allocated; the blocks of a swapped sequence are copied into them.
+Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& tenancy) {
+  const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
+  KnownPrefix known = known_prefix(sequence, tenancy);
   const bool is_swapped = is_moved_out(sequence.blocks.state());
-  const bool is_new = !is_swapped && !tenancy.is_shared;
-  const bool may_borrow = is_new && !first_row;
-  const PublishedMatch published =
-      may_borrow ? deps_.publications.match(tenancy, sequence) : PublishedMatch{};
-  const bool borrows = published.chain.size() > chain.size();
-  if (borrows) chain.clear();
-  const std::uint32_t unused = tenancy.prefixes.unused_of(chain);
-  const std::size_t known = borrows ? published.chain.size() : chain.size();
+  const std::uint32_t unused = tenancy.prefixes.unused_of(known.chain);
+  const std::size_t known_blocks = known.chain.size() + known.published.chain.size();
   const std::uint32_t needed = deps_.limits.blocks_for(positions) -
-                               static_cast<std::uint32_t>(known) +
-                               deps_.limits.record_blocks_of(sequence.request);
+                               static_cast<std::uint32_t>(known_blocks) +
+                               deps_.limits.fixed_blocks_of(sequence.request);
   const std::uint32_t limit = deps_.tenancies.limit_of(sequence.request);
-  if (deps_.tenancies.used_by(tenancy.tenant) + unused + needed > limit) return Attempt::LacksQuota;
+  const std::uint32_t used = deps_.tenancies.used_by(tenancy.tenant) + unused;
+  if (used + needed > limit) return Attempt::LacksQuota;
   const std::uint32_t available = tenancy.available_blocks() - unused;
   if (available < needed) {
     wait_for_blocks(tenancy, {.needed = needed, .available = available});
     return Attempt::LacksBlocks;
   }
   const std::size_t looked_up = (positions - 1) / deps_.limits.tokens_per_block;
-  tenancy.prefixes.take(chain, tenancy.tenant,
-                        is_swapped ? known : looked_up - (known - chain.size()));
-  const auto end = may_borrow && !borrows ? take_tail(sequence, tenancy, chain)
-                                          : std::optional<PrefixIndex::End>{};
-  deps_.kv.make_room(tenancy, needed - (end ? 1 : 0), limit);
+  tenancy.prefixes.take(known.chain, tenancy.tenant,
+                        is_swapped ? known.chain.size() : looked_up - known.published.chain.size());
   if (is_swapped) {
-    deps_.swap.swap_in(sequence, std::move(chain));
-  } else if (borrows) {
-    deps_.publications.lend(sequence, tenancy, published);
+    deps_.kv.make_room(tenancy, needed, limit);
+    deps_.swap.swap_in(sequence, std::move(known.chain));
+  } else if (!known.published.chain.empty()) {
+    deps_.kv.make_room(tenancy, needed, limit);
+    deps_.publications.lend(sequence, tenancy, known.published);
   } else {
-    sequence.blocks.start_with(std::move(chain), tenancy.prefixes);
-    if (end) sequence.blocks.continue_in(end->block, end->positions);
+    start(sequence, tenancy, std::move(known),
+          {.needed = needed,
+           .limit = limit,
+           .spare = std::min(available - needed, limit - used - needed)});
   }
-  if (is_new) deps_.kv.note_held(sequence.request.engine_request_id);
+  if (!is_swapped && !tenancy.is_shared) deps_.kv.note_held(sequence.request.engine_request_id);
   const bool ok = sequence.blocks.reserve_record(deps_.limits.record_blocks_of(sequence.request),
                                                  tenancy.pool) &&
                   sequence.blocks.reserve(positions, tenancy.pool);
   ensures(ok, "free blocks can be taken");
   return Attempt::Admitted;
+}
+
+/// Starts a sequence with its cached blocks, followed by the last block of an ended text if there
+/// is one. The cache keeps its copy of the state if the lease has room for both; otherwise the
+/// sequence takes it, so that a cached state never makes a request need more blocks.
+void Admission::start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known,
+                      const StartRoom& room) {
+  const PrefixId last = known.chain.empty() ? PrefixId{} : known.chain.back();
+  const auto end = known.may_take_tail ? take_tail(sequence, tenancy, known.chain)
+                                       : std::optional<PrefixIndex::End>{};
+  std::vector<BlockId> state;
+  if (end) {
+    state = end->state;
+  } else if (last.value != 0) {
+    state = tenancy.prefixes.states().take(last);  // not evicted meanwhile
+  }
+  const auto state_blocks = static_cast<std::uint32_t>(state.size());
+  const bool is_copied = !end && state_blocks > 0 && room.spare >= state_blocks;
+  const std::uint32_t held = (end ? 1 : 0) + (is_copied ? 0 : state_blocks);
+  deps_.kv.make_room(tenancy, room.needed - held, room.limit);
+  sequence.blocks.start_with(std::move(known.chain), tenancy.prefixes);
+  if (end) sequence.blocks.continue_in(end->block, end->positions);
+  if (is_copied) {
+    std::vector<BlockId> own;
+    std::vector<BlockCopy> copies;
+    const bool ok = tenancy.pool.take(state_blocks, own).has_value();
+    ensures(ok, "free blocks can be taken");
+    for (std::size_t i = 0; i < own.size(); ++i) copies.push_back({.from = state[i], .to = own[i]});
+    deps_.transfers.add({&sequence, std::move(copies)});
+    tenancy.prefixes.states().set(last, std::exchange(state, std::move(own)));
+  }
+  if (deps_.limits.state_blocks == 0) return;
+  const bool ok = sequence.blocks.reserve_state(state, tenancy.pool).has_value();
+  ensures(ok, "free blocks can be taken");
+}
+
+/// Shortens the chain to its last entry with a state, unless an ended text with a state follows
+/// the whole chain: a sequence can only start where a state is.
+void Admission::leave_rows_without_state(const Sequence& sequence, const Tenancy& tenancy,
+                                         KnownPrefix& known) const {
+  std::vector<PrefixId>& chain = known.chain;
+  known.may_take_tail =
+      known.may_take_tail &&
+      tenancy.prefixes.has_tail(chain.empty() ? PrefixId{} : chain.back(),
+                                rest_of(sequence, tenancy, chain), /*needs_state=*/true);
+  if (known.may_take_tail) return;
+  while (!chain.empty() && !tenancy.prefixes.states().has(chain.back())) chain.pop_back();
 }
 
 /// Shortens the chain, so that this row and the later ones are computed.
@@ -216,15 +275,21 @@ void Admission::leave_rows_from(std::uint32_t first_row, std::vector<PrefixId>& 
   chain.erase(chain.begin() + static_cast<std::ptrdiff_t>(blocks), chain.end());
 }
 
-/// Takes out of the cache the last block of an adopted record that follows the chain. This comes
-/// before any eviction, because the block is itself cached and unused.
-std::optional<PrefixIndex::End> Admission::take_tail(const Sequence& sequence, Tenancy& tenancy,
-                                                     std::span<const PrefixId> chain) {
+/// The text after the chain, without its last token.
+OwnedText Admission::rest_of(const Sequence& sequence, const Tenancy& tenancy,
+                             std::span<const PrefixId> chain) const {
   const std::span<const TokenId> known =
       std::span(sequence.tokens).first(sequence.tokens.size() - 1);
-  auto end = tenancy.prefixes.take_tail(
-      chain.empty() ? PrefixId{} : chain.back(),
-      {&tenancy.tenant, known.subspan(chain.size() * deps_.limits.tokens_per_block)});
+  return {&tenancy.tenant, known.subspan(chain.size() * deps_.limits.tokens_per_block)};
+}
+
+/// Takes out of the cache the last block of an ended text that follows the chain. This comes before
+/// any eviction, because the block is itself cached and unused.
+std::optional<PrefixIndex::End> Admission::take_tail(const Sequence& sequence, Tenancy& tenancy,
+                                                     std::span<const PrefixId> chain) {
+  auto end =
+      tenancy.prefixes.take_tail(chain.empty() ? PrefixId{} : chain.back(),
+                                 rest_of(sequence, tenancy, chain), deps_.limits.state_blocks > 0);
   if (!end) return std::nullopt;
   for (const BlockId block : end->free) tenancy.pool.release(block);
   deps_.kv.note_gone(tenancy.prefixes);

@@ -63,6 +63,18 @@ class Admission {
     std::uint32_t needed = 0;
     std::uint32_t available = 0;
   };
+  /// What a sequence need not compute.
+  struct KnownPrefix {
+    std::vector<PrefixId> chain;  ///< Entries of its lease's cache.
+    PublishedMatch published;     ///< Instead of the chain; empty: none.
+    bool may_take_tail = false;   ///< The chain may be followed by an end of the cache.
+  };
+  /// Room for the blocks of a sequence that starts.
+  struct StartRoom {
+    std::uint32_t needed = 0;  ///< Blocks besides those of the chain.
+    std::uint32_t limit = 0;   ///< Of the tenant.
+    std::uint32_t spare = 0;   ///< Blocks that could be taken in addition.
+  };
   enum class Attempt { Admitted, LacksBlocks, LacksQuota };
 
   void admit_from_all(bool scavengers, TimePoint now);
@@ -74,7 +86,13 @@ class Admission {
   static std::unique_ptr<Sequence> take_head(Tenancy& tenancy);
   void note_cached(Sequence& sequence);
   void leave_rows_from(std::uint32_t first_row, std::vector<PrefixId>& chain) const;
+  KnownPrefix known_prefix(const Sequence& sequence, Tenancy& tenancy);
+  void leave_rows_without_state(const Sequence& sequence, const Tenancy& tenancy,
+                                KnownPrefix& known) const;
   Attempt reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
+  void start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known, const StartRoom& room);
+  OwnedText rest_of(const Sequence& sequence, const Tenancy& tenancy,
+                    std::span<const PrefixId> chain) const;
   std::optional<PrefixIndex::End> take_tail(const Sequence& sequence, Tenancy& tenancy,
                                             std::span<const PrefixId> chain);
   void wait_for_blocks(Tenancy& tenancy, FirstBlocks blocks);

@@ -32,7 +32,7 @@ Result<void> RequestFit::check_blocks(const PromptRequest& request) const {
   const std::uint64_t most =
       request.was_admitted() ? known_tokens(request) : most_positions(request);
   const std::uint32_t blocks =
-      limits_.blocks_for(static_cast<std::uint32_t>(most)) + limits_.record_blocks_of(request);
+      limits_.blocks_for(static_cast<std::uint32_t>(most)) + limits_.fixed_blocks_of(request);
   const std::uint32_t ever =
       request.was_admitted() ? allowed : tenancies_.most_blocks_of(request.tenant);
   if (blocks <= std::min(allowed, ever)) return {};
@@ -57,7 +57,7 @@ void RequestFit::shorten(PromptRequest& request, std::uint64_t most_tokens) cons
   if (!request.may_shorten) return;
   std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
   if (request.emitted.empty()) blocks = std::min(blocks, tenancies_.limit_of(request));
-  const std::uint64_t for_text = blocks - std::min(blocks, limits_.record_blocks_of(request));
+  const std::uint64_t for_text = blocks - std::min(blocks, limits_.fixed_blocks_of(request));
   const std::uint64_t positions = std::min(
       {for_text * limits_.tokens_per_block, std::uint64_t{limits_.max_context}, most_tokens});
   const std::uint64_t more = positions - std::min<std::uint64_t>(positions, request.prompt.size());

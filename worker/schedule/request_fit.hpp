@@ -18,6 +18,8 @@ class RequestFit {
   RequestFit(const SchedulerLimits& limits, const Tenancies& tenancies)
       : limits_(limits), tenancies_(tenancies) {}
 
+  const SchedulerLimits& limits() const { return limits_; }
+
   /// Errors: BadRequest (empty prompt, token count, sampling), PromptTooLong, and those of
   /// `check_blocks`. Precondition: the request's lease is known.
   Result<void> check(const PromptRequest& request) const;

@@ -52,7 +52,9 @@ StepPlan Scheduler::plan() {
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
-  planned_.proposed = planned_.prefill > 0 ? 0 : proposals_.add_rows(plan, planned_.decode);
+  rows_.planned.proposed =
+      rows_.planned.prefill > 0 ? 0 : proposals_.add_rows(plan, rows_.planned.decode);
+  snapshots_.plan();
   swap_.spill().plan_pieces();
   return plan;
 }
@@ -61,7 +63,7 @@ StepPlan Scheduler::plan() {
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   preemption_.begin_plan();
-  planned_ = {};
+  rows_.planned = {};
   std::uint32_t budget = limits_.token_budget;
   for (const bool scavengers : {false, true}) {
     std::uint32_t decoding = 0;
@@ -70,13 +72,13 @@ StepPlan Scheduler::plan_rows() {
       if (sequence->pending() != 1 || decoding == budget) continue;
       decoding += add_part(*sequence, sequence->rows_ready(), plan);
     }
-    planned_.decode += decoding;
+    rows_.planned.decode += decoding;
     for (const PlannedRows& part : prefill_least_served(scavengers, budget - decoding)) {
       const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
-      planned_.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+      rows_.planned.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
     }
     for (const PlannedRows& part : plan.parts) budget -= std::min(budget, part.n_rows);
-    if (!plan.parts.empty()) budget = std::min(budget, row_limits_.scavengers.rows());
+    if (!plan.parts.empty()) budget = std::min(budget, rows_.scavengers.rows());
   }
   return plan;
 }
@@ -99,12 +101,12 @@ std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers,
                                                          std::uint32_t budget) const {
   constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
   if (scavengers && budget == 0) return {};
-  const std::uint32_t work = row_limits_.prefill.rows(planned_.decode, kAnyWork);
+  const std::uint32_t work = rows_.prefill.rows(rows_.planned.decode, kAnyWork);
   if (work == 0) return {};
   const auto is_prompt = [scavengers](const auto& sequence) {
     return sequence->pending() > 1 && sequence->is_scavenger == scavengers;
   };
-  const auto drawing = planned_.decode +
+  const auto drawing = rows_.planned.decode +
                        static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), is_prompt));
   const std::uint32_t logit_rows = limits_.max_logit_rows();
   PromptRows prompts({.rows = budget,
@@ -140,9 +142,9 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   account.counter_of(sequence.is_scavenger) +=
       TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
   if (sequence.is_scavenger) {
-    row_limits_.scavengers.note_scavengers(part.n_rows);
+    rows_.scavengers.note_scavengers(part.n_rows);
   } else {
-    row_limits_.scavengers.note_others(part.n_rows);
+    rows_.scavengers.note_others(part.n_rows);
   }
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
@@ -154,12 +156,13 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
 }
 
 void Scheduler::note_duration(Duration step) {
-  if (planned_.proposed == 0) row_limits_.prefill.note(step, planned_);
-  proposals_.note_duration(step, planned_);
+  if (rows_.planned.proposed == 0) rows_.prefill.note(step, rows_.planned);
+  proposals_.note_duration(step, rows_.planned);
 }
 
 void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
   const SwapTransfer made = transfers_.take(sequence);
+  if (made.state_of.value != 0) return snapshots_.copied(made);
   if (made.pieces.empty()) return swap_.copied(made, copying);
   swap_.spill().copied(made);
 }
@@ -167,7 +170,7 @@ void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
 // -------------------------------------------------------------------------- preemption and ends
 
 bool Scheduler::relieve_starved() {
-  return preemption_.relieve(row_limits_.prefill.row_ns(), [this](const Relief& relief) {
+  return preemption_.relieve(rows_.prefill.row_ns(), [this](const Relief& relief) {
     if (!relief.end) return preempt(relief);
     end_sequence(*relief.sequence, {.reason = CompletionReason::EngineError, .error = relief.end});
   });
@@ -231,6 +234,7 @@ void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
     kv_.keep_user(tenancy.prefixes, cached, sequence.request.engine_request_id);
   }
   sequence.blocks.free(tenancy.pool, tenancy.prefixes);
+  kv_.limit_states(tenancy);
   publications_.give_back(sequence);
   kv_.note_gone(tenancy.prefixes);
 }
@@ -255,6 +259,15 @@ Result<void> Scheduler::submit(PromptRequest request) {
   TRY(check(request));
   waiting_.add(std::move(request));
   return {};
+}
+
+Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
+  if (limits_.state_blocks > 0) {
+    return fail(Errc::UnsupportedModel,
+                "the model has recurrent layers, and their state is not published with a text; "
+                "send the text with each prompt");
+  }
+  return submit(TRY(publications_.fill_request(lease, std::move(text))));
 }
 
 Result<void> Scheduler::check(const PromptRequest& request) const {

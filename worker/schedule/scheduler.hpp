@@ -25,7 +25,8 @@
 /// transfer stays in the list, and no sequence is admitted meanwhile.
 ///
 /// A full committed block stays cached under its lease (PrefixIndex), and a prompt that begins with
-/// the same text reuses it; KvAllocator evicts cached blocks. Publications lends published texts to
+/// the same text reuses it; KvAllocator evicts cached blocks. StateSnapshots caches recurrent
+/// states. Publications lends published texts to
 /// all tenants, and ProposalPlanner gives rows to proposed tokens. After the step a sequence frees
 /// the blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they
 /// take as much time as right ones.
@@ -72,6 +73,7 @@
 #include "worker/schedule/memory/kv_allocator.hpp"
 #include "worker/schedule/memory/lease_blocks.hpp"
 #include "worker/schedule/memory/publications.hpp"
+#include "worker/schedule/memory/state_snapshots.hpp"
 #include "worker/schedule/memory/swap_planner.hpp"
 #include "worker/schedule/memory/transfers.hpp"
 #include "worker/schedule/pending_events.hpp"
@@ -135,10 +137,9 @@ class Scheduler {
   const RequestFit& fit() const { return admission_.fit(); }
   /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
   /// emitting a token. `publications().take_filled` returns the result. Errors: LeaseFenced (no
-  /// such shared lease), BadRequest (no full block, filled already), and those of `submit`.
-  Result<void> fill(LeaseId lease, std::vector<TokenId> text) {
-    return submit(TRY(publications_.fill_request(lease, std::move(text))));
-  }
+  /// such shared lease), BadRequest (no full block, filled already), UnsupportedModel (a recurrent
+  /// state, which is not part of a published text), and those of `submit`.
+  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
   Publications& publications() { return publications_; }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);
@@ -213,12 +214,13 @@ class Scheduler {
   Preemption preemption_{tenancies_, running_, swap_};
   RequestMoves moves_{tenancies_, kv_, events_};
   ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
-  struct RowLimits {
+  struct RowPlanning {
     PrefillLimit prefill;
     ScavengerShare scavengers;
+    StepRows planned;  // rows of the last plan
   };
-  RowLimits row_limits_;
-  StepRows planned_;  // rows of the last plan
+  RowPlanning rows_;
+  StateSnapshots snapshots_{limits_, tenancies_, running_, kv_, transfers_};
 };
 
 }  // namespace leasehold

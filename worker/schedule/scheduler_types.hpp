@@ -30,6 +30,7 @@ struct SchedulerLimits {
   std::uint32_t max_context = 0;      ///< Positions of the model's context.
   std::uint32_t tokens_per_block = 16;
   std::uint32_t record_blocks = 0;     ///< Blocks for the record of each sequence.
+  std::uint32_t state_blocks = 0;      ///< Blocks of a copy of the recurrent state; 0: none.
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
   /// All requests of an API key share a lease, so this limits a whole client; a tenant's share of
   /// `max_waiting` limits all its leases together.
@@ -47,6 +48,10 @@ struct SchedulerLimits {
   /// Blocks for the sequence record of the request, sampling lists included.
   std::uint32_t record_blocks_of(const PromptRequest& request) const {
     return record_blocks + list_block_count(request.sampling, block_size_bytes);
+  }
+  /// Blocks that the request needs besides those of its positions: its record and its state.
+  std::uint32_t fixed_blocks_of(const PromptRequest& request) const {
+    return record_blocks_of(request) + kStateCopies * state_blocks;
   }
 };
 
@@ -98,6 +103,8 @@ struct SwapTransfer {
   std::vector<BlockCopy> copies;
   SpillId spill = {};                   ///< The spill that `pieces` belong to.
   std::vector<SpillPiece> pieces = {};  ///< One for each copy; empty for a swap.
+  /// The entry of the prefix cache that gets the copied blocks as its state (StateSnapshots).
+  PrefixId state_of = {};
 };
 
 /// A running sequence being moved to another lease. It has blocks in both leases.

@@ -28,6 +28,10 @@ struct PositionRange {
 /// 80 KiB of output). A prompt that is read slowly is therefore computed slowly.
 inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
 
+/// A sequence with a recurrent state leaves a copy of it after each of this many positions, which
+/// are whole blocks.
+inline constexpr std::uint32_t kSnapshotPositions = 256;
+
 struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then all emitted tokens.
@@ -51,8 +55,8 @@ struct Sequence {
   /// Positions of PromptLogprobs that are on their way to the client.
   std::uint32_t untaken_positions = 0;
 
-  Sequence(PromptRequest from, std::uint32_t tokens_per_block)
-      : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block) {
+  Sequence(PromptRequest from, std::uint32_t tokens_per_block, std::uint32_t state_blocks = 0)
+      : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block, state_blocks) {
     tokens.insert(tokens.end(), request.emitted.begin(), request.emitted.end());
   }
 
@@ -65,10 +69,13 @@ struct Sequence {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
   /// The number of rows that the sequence can compute now. Without a mask no token can be drawn, so
-  /// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
+  /// the last row waits. A sequence whose spilled blocks are being read back computes nothing. With
+  /// a recurrent state the rows end at the next snapshot.
   std::uint32_t rows_ready() const {
     if (blocks.state() == KvState::Returning) return 0;
-    const std::uint32_t ready = pending() - (awaits_mask ? 1 : 0);
+    const std::uint32_t known = pending() - (awaits_mask ? 1 : 0);
+    const std::uint32_t to_snapshot = kSnapshotPositions - blocks.committed() % kSnapshotPositions;
+    const std::uint32_t ready = blocks.recurrent().exists() ? std::min(known, to_snapshot) : known;
     return request.reports_prompt() ? std::min(ready, rows_to_report()) : ready;
   }
   /// The leading prompt positions that are reported once the next `n_rows` rows are computed. The
@@ -123,7 +130,9 @@ struct Sequence {
             .tokens = tokens,
             .next = next,
             .blocks = blocks.blocks_of(blocks.committed() + n_rows),
-            .own_blocks = blocks.record_blocks()};
+            .own_blocks = blocks.record_blocks(),
+            .state_blocks = blocks.recurrent().blocks(),
+            .state_copy = blocks.recurrent().valid_after(n_rows)};
   }
 };
 

@@ -173,6 +173,10 @@ template <Activation kActivation>
     const __m256 u = _mm256_max_ps(_mm256_set1_ps(-e::kGateLimit), _mm256_min_ps(limit, up));
     return _mm256_mul_ps(times_sigmoid(g, _mm256_mul_ps(g, _mm256_set1_ps(e::kGateSlope))),
                          _mm256_add_ps(u, _mm256_set1_ps(1.0F)));
+  } else if constexpr (kActivation == Activation::Sigmoid) {
+    return _mm256_mul_ps(times_sigmoid(_mm256_set1_ps(1.0F), gate), up);
+  } else if constexpr (kActivation == Activation::ReGlu) {
+    return _mm256_mul_ps(_mm256_max_ps(gate, _mm256_setzero_ps()), up);
   } else if constexpr (kActivation == Activation::GeGlu) {
     const __m256 slope = _mm256_fmadd_ps(_mm256_set1_ps(e::kGeluCubic), _mm256_mul_ps(gate, gate),
                                          _mm256_set1_ps(e::kGeluLinear));
@@ -274,6 +278,10 @@ void swiglu(Activation activation, float* gate, const float* up, std::size_t n) 
       return gate_elements<Activation::GeGlu>(gate, up, n);
     case Activation::ClampedSwiGlu:
       return gate_elements<Activation::ClampedSwiGlu>(gate, up, n);
+    case Activation::Sigmoid:
+      return gate_elements<Activation::Sigmoid>(gate, up, n);
+    case Activation::ReGlu:
+      return gate_elements<Activation::ReGlu>(gate, up, n);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/model/kv_type.hpp"
 #include "kernels/reference/reference_backend.hpp"
 #include "tests/checks/local_model/local_leases.hpp"
+#include "tests/support/state_copies.hpp"
 #include "worker/engine/worker_gates.hpp"
 #include "worker/kv/lease_memory.hpp"
 #include "worker/model/transformer.hpp"
@@ -66,6 +67,7 @@ struct LocalModel::Impl {
   std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][blocks_each]
   std::optional<MemoryObject> swap = std::nullopt;
   std::vector<std::vector<Leased<std::byte>>> swap_tables = {};  // as `tables`
+  std::vector<StateCopies> states = {};                          // [sequences]
   std::vector<std::uint32_t> positions = {};  // [sequences], position of the next row
   std::vector<LeaseId> leases = {};           // [sequences]
   std::uint64_t step = 0;
@@ -163,14 +165,22 @@ Result<LeasedMapping> LocalModel::Impl::allocate_blocks(std::size_t size_bytes) 
 Result<void> LocalModel::Impl::allocate_kv() {
   memory.emplace(transformer->kv_layout().block_size_bytes());
   const std::uint32_t each = blocks_each(options);
-  const std::uint32_t n_blocks = options.sequences * each;
+  const std::uint32_t n_state = transformer->state_layout().blocks();
+  const std::uint32_t n_blocks = options.sequences * (each + 2 * n_state);
   LeasedMapping mapping = TRY(allocate_blocks(n_blocks * memory->block_size_bytes()));
   memory->add(kTenantLease, kExtent, std::move(mapping));
   const std::vector<std::uint32_t> order = block_order(n_blocks, options.scatter_seed);
+  auto next = order.begin();
+  const auto take = [&](std::uint32_t n) -> Result<std::vector<Leased<std::byte>>> {
+    std::vector<Leased<std::byte>> blocks;
+    for (std::uint32_t i = 0; i < n; ++i)
+      blocks.push_back(TRY(memory->address(kTenantLease, {kExtent, *next++})));
+    return blocks;
+  };
   for (std::uint32_t s = 0; s < options.sequences; ++s) {
-    tables.emplace_back();
-    for (std::uint32_t i = 0; i < each; ++i)
-      tables.back().push_back(TRY(memory->address(kTenantLease, {kExtent, order[s * each + i]})));
+    tables.push_back(TRY(take(each)));
+    std::vector<Leased<std::byte>> read = TRY(take(n_state));
+    states.emplace_back(std::move(read), TRY(take(n_state)));
     leases.push_back({.slot = kFirstSequenceSlot + s, .generation = 1});
     shared.table.grant(leases.back(), {});
   }
@@ -261,12 +271,14 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
   std::vector<RowRef> refs;
   std::vector<TokenId> tokens;
   std::vector<BlockTableView> tables;
+  std::vector<StateTableView> state_tables;
   std::vector<std::uint32_t> logit_rows;
   for (const LocalRow& row : rows) {
     if (refs.empty() || row.sequence != rows[refs.size() - 1].sequence) {
       const LeaseDependency lease = TRY(parts.shared.reader.dependency(parts.leases[row.sequence]));
       gates.add_sequence({&lease, 1});
       tables.emplace_back(parts.tables[row.sequence]);
+      state_tables.push_back(parts.states[row.sequence].next());
     }
     if (row.wants_logits) logit_rows.push_back(static_cast<std::uint32_t>(refs.size()));
     refs.push_back({gates.sequence_count() - 1, parts.positions[row.sequence]++});
@@ -277,7 +289,8 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
                                                   .rows = refs,
                                                   .tokens = tokens,
                                                   .block_tables = tables,
-                                                  .logit_rows = logit_rows});
+                                                  .logit_rows = logit_rows,
+                                                  .state_tables = state_tables});
   parts.live = status.live;
   if (const auto fault = parts.backend->fault()) return std::unexpected(*fault);
   return {};
@@ -297,6 +310,9 @@ SequenceMask LocalModel::live() const {
 
 void LocalModel::restart(std::uint32_t sequence, std::uint32_t position) {
   expects(position < impl_->options.positions, "the position is within the sequence");
+  StateCopies& state = impl_->states[sequence];
+  expects(position == 0 || state.empty(), "a recurrent state is only known at its last position");
+  state.forget();
   impl_->positions[sequence] = position;
 }
 

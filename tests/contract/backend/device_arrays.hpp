@@ -32,6 +32,12 @@ class DeviceArrays final : public Backend {
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
+  LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override {
+    return backend_->convolution(context, args);
+  }
+  LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override {
+    return backend_->recurrence(context, args);
+  }
   LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;

@@ -56,8 +56,8 @@ TEST_CASE("config: heads together may be wider than the model") {
 TEST_CASE("config: an unknown architecture is refused by its printable name") {
   check_refused({
       {tiny_llama().set("general.architecture", "falcon"), Errc::UnsupportedModel, "\"falcon\"; "},
-      {tiny_llama().set("general.architecture", "qwen35moe"), Errc::UnsupportedModel,
-       "\"qwen35moe\" (the nearest is qwen3moe); this build computes llama"},
+      {tiny_llama().set("general.architecture", "qwen45moe"), Errc::UnsupportedModel,
+       "\"qwen45moe\" (the nearest is qwen35moe); this build computes llama"},
       {tiny_llama().set("general.architecture", std::string(1 << 20, 'q')), Errc::UnsupportedModel,
        "this build computes llama"},
       {tiny_llama().set("general.architecture", "a\nb\xff"), Errc::UnsupportedModel, "\"a?b?\""},

@@ -61,7 +61,10 @@ bool LeasedRecords::clear(LeaseId lease, std::span<const BlockId> first_blocks) 
 LeasedRecords::Adopted LeasedRecords::adopt(LeaseId lease) {
   Adopted adopted;
   if (deps_.scheduler->blocks().pool_of(lease) == nullptr) return adopted;
-  AdoptedRecords records(KvLayout::kBlockTokens, n_vocab_);
+  const SchedulerLimits& limits = deps_.scheduler->fit().limits();
+  AdoptedRecords records({.tokens_per_block = limits.tokens_per_block,
+                          .state_blocks = limits.state_blocks,
+                          .n_vocab = n_vocab_});
   const std::vector<BlockId> found = find(lease);
   for (const BlockId first : found) {
     if (const auto taken = take(lease, first, records); !taken)
@@ -119,7 +122,8 @@ Result<void> LeasedRecords::take(LeaseId lease, BlockId first, AdoptedRecords& i
   const std::vector<BlockId> blocks =
       TRY(named_record_blocks(head, first, n_context_, block_bytes));
   if (blocks.empty()) return fail(Errc::FileCorrupt, "a sequence record changed while it was read");
-  const std::uint64_t most = record_size_bytes(n_context_) + kMaxSamplingListsBytes;
+  const std::uint64_t most = record_size_bytes(n_context_) + kMaxSamplingListsBytes +
+                             record_state_bytes(deps_.scheduler->fit().limits().state_blocks);
   const std::vector<std::byte> bytes = TRY(read(lease, blocks, std::min(block_bytes, most)));
   SequenceRecord record = TRY(read_record(bytes, n_context_));
   return into.add(std::move(record), blocks, *deps_.scheduler->blocks().pool_of(lease));

@@ -44,6 +44,7 @@ class ModelRunner {
   /// The limits that the backend must support.
   static BackendLimits backend_limits(const ModelConfig& model, const SchedulerLimits& limits);
   const KvLayout& kv_layout() const { return transformer_.kv_layout(); }
+  const StateLayout& state_layout() const { return transformer_.state_layout(); }
 
   /// Lets the backend prepare for these weights, and returns the number of step shapes prepared.
   std::size_t prepare_steps(const Weights& weights);

@@ -78,6 +78,11 @@ void KvAllocator::evict_above(const TenantId& tenant, std::uint32_t limit) {
   }
 }
 
+void KvAllocator::limit_states(Tenancy& tenancy) {
+  const std::uint32_t most = tenancy.pool.total_blocks() / 2;
+  for (const BlockId block : tenancy.prefixes.states().limit(most)) tenancy.pool.release(block);
+}
+
 std::vector<ExtentId> KvAllocator::remove_free_extents(Tenancy& tenancy, std::uint32_t count) {
   std::vector<ExtentId> removed = tenancy.pool.remove_free_extents(count);
   while (removed.size() < count) {

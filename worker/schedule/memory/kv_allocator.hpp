@@ -53,6 +53,8 @@ class KvAllocator {
   void evict(Tenancy& tenancy, std::uint32_t count);
   /// Evicts cached blocks while the tenant holds more than `limit`.
   void evict_above(const TenantId& tenant, std::uint32_t limit);
+  /// Evicts cached states of more than half of the lease's blocks.
+  static void limit_states(Tenancy& tenancy);
   /// Removes up to `count` extents that no sequence uses, those with the fewest cached blocks
   /// first; the cached blocks are evicted.
   std::vector<ExtentId> remove_free_extents(Tenancy& tenancy, std::uint32_t count);

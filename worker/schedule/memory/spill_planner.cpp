@@ -5,6 +5,7 @@
 
 #include "common/expects.hpp"
 #include "ipc/segment/gate_set.hpp"
+#include "worker/schedule/memory/state_snapshots.hpp"
 
 namespace leasehold {
 
@@ -20,7 +21,7 @@ bool SpillPlanner::make_room(const Tenancy& tenancy, std::optional<double> row_n
   if (!tracker_.may_write(now_)) return false;
   Sequence* sequence = choose(tenancy);
   if (sequence == nullptr) return false;
-  const std::uint32_t blocks = sequence->blocks.committed_blocks();
+  const auto blocks = static_cast<std::uint32_t>(sequence->blocks.swapped().size());
   const SwapWork work{.copied_bytes = 2 * blocks * limits_.block_size_bytes,
                       .rows_to_repeat = work_of_first(sequence->blocks.committed())};
   if (is_measured_ && !costs_.is_swap_cheaper(work, row_ns)) {
@@ -78,10 +79,10 @@ void SpillPlanner::plan_return(Spill& spill) {
   if (tracker_.returned(spill, {pieces.begin(), rest})) return finish_return(spill);
   pieces.erase(pieces.begin(), rest);
   if (!pieces.empty()) {
+    const std::vector<BlockId> to = sequence.blocks.moved();
     std::vector<BlockCopy> copies;
     for (const SpillPiece& piece : pieces)
-      copies.push_back(
-          {.from = {kStagingExtent, piece.buffer}, .to = sequence.blocks.blocks()[piece.block]});
+      copies.push_back({.from = {kStagingExtent, piece.buffer}, .to = to[piece.block]});
     transfers_.add({&sequence, std::move(copies), spill.id, std::move(pieces)});
   }
   tracker_.read_ahead(spill, now_);
@@ -100,7 +101,7 @@ void SpillPlanner::begin_return(Sequence& sequence, std::vector<PrefixId> chain)
   Spill* spill = tracker_.find(sequence);
   expects(spill != nullptr, "a spilled sequence has a spill");
   tracker_.begin_read(*spill);
-  if (sequence.blocks.cached().size() == sequence.blocks.committed_blocks()) finish_return(*spill);
+  if (sequence.blocks.cached().size() == sequence.blocks.moved().size()) finish_return(*spill);
 }
 
 void SpillPlanner::finish_return(Spill& spill) {
@@ -162,8 +163,11 @@ void SpillPlanner::abandon(const Sequence& sequence) {
 }
 
 void SpillPlanner::drop_transfers(const Sequence& sequence) {
-  for (const SwapTransfer& each : transfers_.drop(sequence))
+  for (const SwapTransfer& each : transfers_.drop(sequence)) {
     for (const SpillPiece& piece : each.pieces) tracker_.clear(each.spill, piece);
+    if (each.state_of.value != 0)
+      release_snapshot(each, tenancies_.at(sequence.request.lease).pool);
+  }
 }
 
 void SpillPlanner::note(const Spill& spill, SpillEvent::Kind kind, std::optional<Error> why) {

@@ -47,7 +47,7 @@ struct Lease {
   TenantId owner{"a"};
   BlockPool pool;
   PrefixIndex index;
-  AdoptedRecords records{kPerBlock, kVocab};
+  AdoptedRecords records{{.tokens_per_block = kPerBlock, .n_vocab = kVocab}};
 };
 
 }  // namespace
@@ -63,6 +63,52 @@ TEST_CASE("adopted records: blocks of committed positions are cached, and others
   CHECK(lease.pool.held_blocks() == 3);
   CHECK(lease.pool.holds({kExtent, 2}));        // one of its positions is committed
   CHECK_FALSE(lease.pool.holds({kExtent, 3}));  // none is
+}
+
+namespace {
+
+/// A lease of a model whose state has two blocks.
+struct LeaseWithState : Lease {
+  LeaseWithState() {
+    records = AdoptedRecords({.tokens_per_block = kPerBlock, .state_blocks = 2, .n_vocab = kVocab});
+  }
+  static SequenceRecord record_with_state(std::vector<std::uint32_t> state) {
+    SequenceRecord made = record();
+    for (const std::uint32_t block : state) made.state.push_back({kExtent, block});
+    return made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("adopted records: an end has the state of its last position, for one request") {
+  LeaseWithState lease;
+  REQUIRE(lease.add(lease.record_with_state({8, 7})));
+  CHECK(lease.cache() == 5);
+  CHECK(lease.index.unused() == 5);
+  const auto chain = lease.index.match({&lease.owner, text(10)}, kPerBlock);
+  const std::vector<TokenId> tokens = text(10);
+  const auto end = lease.index.take_tail(
+      chain.back(), {&lease.owner, std::span(tokens).subspan(8, 1)}, /*needs_state=*/true);
+  REQUIRE(end);
+  CHECK(end->positions == 1);
+  CHECK((end->state == std::vector<BlockId>{{kExtent, 8}, {kExtent, 7}}));
+}
+
+TEST_CASE("adopted records: a record without its state is rejected, and so is a foreign state") {
+  LeaseWithState lease;
+  CHECK_FALSE(lease.add(lease.record_with_state({})));
+  CHECK_FALSE(lease.add(lease.record_with_state({7})));
+  CHECK_FALSE(lease.add(lease.record_with_state({7, 99})));  // outside the lease
+  CHECK_FALSE(lease.add(lease.record_with_state({7, 7})));
+  CHECK_FALSE(lease.add(lease.record_with_state({7, 2})));   // a block of its positions
+  CHECK_FALSE(lease.add(lease.record_with_state({7, 10})));  // of the record itself
+  REQUIRE(lease.add(lease.record_with_state({7, 8})));
+  SequenceRecord other = lease.record_with_state({8, 9});  // of another record
+  other.blocks = {{kExtent, 3}, {kExtent, 4}, {kExtent, 5}};
+  CHECK_FALSE(lease.add(other, {11}));
+  Lease without;
+  CHECK_FALSE(without.add(lease.record_with_state({7, 8})));
 }
 
 TEST_CASE("adopted records: a request goes on in the last block, once") {

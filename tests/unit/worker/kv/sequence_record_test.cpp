@@ -64,6 +64,7 @@ struct Recorded {
                       write_on_host(permit, pieces.pieces());
                     });
     table.commit(table.committed() + n_rows);
+    ++commits;
     tokens.insert(tokens.end(), next.begin(), next.end());
   }
 
@@ -76,7 +77,9 @@ struct Recorded {
             .tokens = tokens,
             .next = next,
             .blocks = table.blocks(),
-            .own_blocks = own_blocks};
+            .own_blocks = own_blocks,
+            .state_blocks = state_blocks,
+            .state_copy = state_blocks.empty() ? std::nullopt : std::optional(commits % 2)};
   }
 
   /// Begins another sequence in the same memory.
@@ -99,6 +102,8 @@ struct Recorded {
   LeasedMemory memory;
   RecordMemory parts;
   std::vector<BlockId> own_blocks;  // of `parts`
+  std::vector<BlockId> state_blocks;
+  std::uint32_t commits = 0;
 };
 
 /// Three commits: the prompt, then two tokens.
@@ -240,6 +245,51 @@ TEST_CASE("sequence record: sampling parameters out of range, or lists cut off, 
   REQUIRE(read_record(std::span(whole).first(size_bytes), kContext));
   REQUIRE(read_record(std::span(whole).first(size_bytes - 1), kContext).error().code ==
           Errc::FileCorrupt);
+}
+
+namespace {
+
+const std::vector<BlockId> kFirstCopy{{ExtentId{42}, 7}, {ExtentId{42}, 8}};
+const std::vector<BlockId> kSecondCopy{{ExtentId{42}, 9}, {ExtentId{44}, 1}};
+
+Recorded with_state(int commits) {
+  Recorded recorded;
+  recorded.state_blocks = kFirstCopy;
+  recorded.state_blocks.insert(recorded.state_blocks.end(), kSecondCopy.begin(), kSecondCopy.end());
+  for (int i = 0; i < commits; ++i) recorded.commit(i == 0 ? 3 : 1, {10 + i});
+  return recorded;
+}
+
+std::vector<BlockId> state_of(const std::vector<std::byte>& bytes) {
+  return read_record(bytes, kContext).value().state;
+}
+
+}  // namespace
+
+TEST_CASE("sequence record: it names the copy of the state that its last commit wrote") {
+  CHECK(state_of(with_state(1).bytes()) == kFirstCopy);
+  CHECK(state_of(with_state(2).bytes()) == kSecondCopy);
+  CHECK(state_of(with_state(3).bytes()) == kFirstCopy);
+  CHECK(state_of(three_commits().bytes()).empty());
+}
+
+TEST_CASE("sequence record: after a damaged commit no state is used, since it may be overwritten") {
+  const int commits = GENERATE(2, 3);
+  const int slot = GENERATE(0, 1);
+  std::vector<std::byte> bytes = with_state(commits).bytes();
+  bytes[static_cast<std::size_t>(kSlotsOffset + slot * kCacheLineBytes)] ^= std::byte{1};
+  const Result<SequenceRecord> record = read_record(bytes, kContext);
+  REQUIRE(record);
+  CHECK(record->state.empty());
+  CHECK(record->committed > 0);
+}
+
+TEST_CASE("sequence record: damaged blocks of a state are detected") {
+  std::vector<std::byte> bytes = with_state(2).bytes();
+  const std::size_t at = record_size_bytes(kContext) + pack_sampling_lists(sampling()).size();
+  REQUIRE(read_record(bytes, kContext));
+  bytes[at + 8] ^= std::byte{1};
+  CHECK(read_record(bytes, kContext).error().code == Errc::FileCorrupt);
 }
 
 TEST_CASE("sequence record: commits of an earlier record are invalid under a new header") {

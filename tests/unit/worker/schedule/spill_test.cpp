@@ -14,13 +14,13 @@ constexpr Duration kDiskTimeout = std::chrono::seconds(5);
 /// Three requests in memory for two, with swap for one: the second victim needs the file.
 struct SpillTriple : SwapPair {
   explicit SpillTriple(double first_bytes_per_second = 1e15, std::uint32_t swap_blocks = 3,
-                       std::uint64_t block_size_bytes = 1024)
-      : SwapPair(swap_blocks, block_size_bytes, /*max_tokens=*/60) {
-    scheduler.spill().lend({.slots = 8,
+                       std::uint64_t block_size_bytes = 1024, std::uint32_t state_blocks = 0)
+      : SwapPair(swap_blocks, block_size_bytes, /*max_tokens=*/60, state_blocks) {
+    scheduler.spill().lend({.slots = 8 + 2 * state_blocks,
                             .buffers = 4,
                             .timeout = kDiskTimeout,
                             .first_bytes_per_second = first_bytes_per_second});
-    grow(lease_id, 3);
+    grow(lease_id, 3 + kStateCopies * state_blocks);
     submit("youngest");
   }
 
@@ -76,7 +76,8 @@ struct SpillTriple : SwapPair {
 }  // namespace
 
 TEST_CASE("spill: a sequence that goes to the file and back computes no row again") {
-  SpillTriple triple;
+  const std::uint32_t state_blocks = GENERATE(0u, 1u);
+  SpillTriple triple(1e15, 3 + state_blocks, 1024, state_blocks);
   triple.run_with_disk([&] { return !triple.scheduler.has_work(); });
   REQUIRE(triple.ends.size() == 3);
   CHECK(triple.has_spilled(Kind::Spilled));

@@ -1,6 +1,7 @@
 /// A scheduler with a simulated engine whose blocks have contents: what a row computes depends on
 /// its token and on all tokens before it. Each tick checks that every planned row finds the
-/// contents of the rows before it, wherever copies, caching and freeing have put them.
+/// contents of the rows before it, and the recurrent state of the row before it, wherever copies,
+/// caching and freeing have put them.
 #pragma once
 
 #include <array>
@@ -103,23 +104,35 @@ class SwapFixture : public SchedulerFixture {
     }
   }
 
+  /// A step reads the state of the committed positions, and writes that of its last row. States of
+  /// all texts differ.
+  void write_state(const BlockTable& table, std::uint64_t committed, std::uint64_t written) {
+    const RecurrentState& state = table.recurrent();
+    REQUIRE(state.from().empty() == (!state.exists() || table.committed() == 0));
+    for (const BlockId block : state.from()) REQUIRE(contents_[block].front() == committed);
+    for (const BlockId block : state.to()) contents_[block].fill(written);
+  }
+
   void write_rows(const PlannedRows& part) {
     const Sequence& sequence = *part.sequence;
     const std::uint32_t committed = sequence.blocks.committed();
     const std::uint32_t end = committed + part.n_rows;
     std::uint64_t content = 1;
+    std::uint64_t committed_content = 1;
     for (std::uint32_t i = 0; i < end;) {
       Content& block = contents_[sequence.blocks.blocks()[i / kBlock]];
       for (std::uint32_t last = std::min(end, i - i % kBlock + kBlock); i < last; ++i) {
         content =
             content * 6364136223846793005u + static_cast<std::uint64_t>(sequence.tokens[i]) + 1;
         std::uint64_t& at = block[i % kBlock];
+        if (i + 1 == committed) committed_content = content;
         if (i >= committed) at = content;
         if (at == content) continue;
         CAPTURE(sequence.request.engine_request_id.value, i, committed);
         REQUIRE(at == content);
       }
     }
+    write_state(sequence.blocks, ~committed_content, ~content);
   }
 
   std::uint64_t next_swap_extent_ = 1'000'000;

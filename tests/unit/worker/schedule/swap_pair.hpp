@@ -9,10 +9,11 @@ namespace leasehold::testing {
 
 /// Two requests in a pool that holds one of them. The younger one is the victim.
 struct SwapPair : SwapFixture {
+  /// `state_blocks`: SchedulerLimits; the pool has room for the states of both, besides.
   explicit SwapPair(std::uint32_t swap_blocks = 4, std::uint64_t block_size_bytes = 1024,
-                    std::uint32_t max_tokens = 30)
-      : SwapFixture({}, block_size_bytes), tokens(max_tokens) {
-    lease_id = lease(1, 6);
+                    std::uint32_t max_tokens = 30, std::uint32_t state_blocks = 0)
+      : SwapFixture({.state_blocks = state_blocks}, block_size_bytes), tokens(max_tokens) {
+    lease_id = lease(1, 6 + 2 * kStateCopies * state_blocks);
     if (swap_blocks > 0) grow_swap(lease_id, swap_blocks);
     submit("older");
     submit("younger");

@@ -16,7 +16,8 @@ constexpr int kOperations = 100'000;
 
 class SwapWalk {
  public:
-  explicit SwapWalk(std::uint64_t seed) : random_(seed) {
+  SwapWalk(std::uint64_t seed, std::uint32_t state_blocks)
+      : random_(seed), fixture_({.state_blocks = state_blocks}), state_blocks_(state_blocks) {
     for (std::uint32_t slot = 1; slot <= kSlots; ++slot) open(slot);
   }
 
@@ -65,9 +66,10 @@ class SwapWalk {
   void open(std::uint32_t slot) {
     const LeaseId lease{slot, ++generation_};
     const TenantId tenant{"t" + std::to_string(slot)};
-    fixture_.limit_blocks(12, tenant, 4);
-    fixture_.add_lease(lease, tenant, 8);
-    fixture_.grow_swap(lease, 3);
+    const std::uint32_t of_states = 2 * kStateCopies * state_blocks_;
+    fixture_.limit_blocks(12 + of_states, tenant, 4);
+    fixture_.add_lease(lease, tenant, 8 + of_states);
+    fixture_.grow_swap(lease, 3 + state_blocks_);
     leases_[slot] = lease;
   }
   LeaseId any_lease() { return leases_[static_cast<std::uint32_t>(1 + random_.below(kSlots))]; }
@@ -176,6 +178,7 @@ class SwapWalk {
 
   SeededRandom random_;
   SwapFixture fixture_;
+  std::uint32_t state_blocks_;
   std::map<std::uint32_t, LeaseId> leases_;
   std::map<std::string, Open> open_;
   std::set<std::string> swapped_now_;  // before the events that are noted
@@ -189,8 +192,9 @@ class SwapWalk {
 
 TEST_CASE("swap: random requests, ends and failed steps lose no block and no content") {
   const std::uint64_t seed = test_seed(11);
-  CAPTURE(seed);
-  SwapWalk walk(seed);
+  const std::uint32_t state_blocks = GENERATE(0u, 1u);
+  CAPTURE(seed, state_blocks);
+  SwapWalk walk(seed, state_blocks);
   while (walk.operations() < kOperations) walk.step();
   walk.finish();
   // Or the walk is too short to prove anything.

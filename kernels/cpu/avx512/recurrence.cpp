@@ -1,0 +1,97 @@
+#include "kernels/cpu/avx512/recurrence.hpp"
+
+#include "kernels/cpu/avx512/lanes.hpp"
+
+namespace leasehold::avx512 {
+namespace {
+
+/// Registers of neighbouring columns: as many sums as a core adds at a time.
+constexpr std::uint32_t kColumnParts = 8;
+
+/// Row i of the state before the update, as far as these columns go.
+template <std::uint32_t kCount>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void load_state(
+    const float* before, std::size_t at, __m512 (&old)[kCount]) {
+#pragma GCC unroll 8
+  for (std::uint32_t p = 0; p < kCount; ++p)
+    old[p] = before == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(before + at + p * kWidth);
+}
+
+/// What is added to the state per key element: u of numerics/recurrence.hpp.
+template <std::uint32_t kCount>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void updates(
+    const StateHead& head, const StateRow& row, std::uint32_t first, __m512 (&u)[kCount]) {
+#pragma GCC unroll 8
+  for (std::uint32_t p = 0; p < kCount; ++p) u[p] = _mm512_setzero_ps();
+  for (std::uint32_t i = 0; head.is_delta && i < head.key_dim; ++i) {
+    __m512 old[kCount];
+    load_state(head.before, std::size_t{i} * head.value_dim + first, old);
+    const __m512 key = _mm512_set1_ps(row.key[i]);
+#pragma GCC unroll 8
+    for (std::uint32_t p = 0; p < kCount; ++p) u[p] = _mm512_fmadd_ps(old[p], key, u[p]);
+  }
+  const __m512 decay = _mm512_set1_ps(row.decay);
+  const __m512 weight = _mm512_set1_ps(row.weight);
+#pragma GCC unroll 8
+  for (std::uint32_t p = 0; p < kCount; ++p) {
+    const __m512 value = _mm512_loadu_ps(row.value + first + p * kWidth);
+    const __m512 missing = _mm512_sub_ps(value, _mm512_mul_ps(decay, u[p]));
+    u[p] = _mm512_mul_ps(weight, head.is_delta ? missing : value);
+  }
+}
+
+/// advance_column of kCount registers of columns.
+template <std::uint32_t kCount>
+[[gnu::target("avx512f,avx512dq,avx2,fma")]] void advance_columns(const StateHead& head,
+                                                                  const StateRow& row,
+                                                                  std::uint32_t first) {
+  __m512 u[kCount];
+  __m512 y[kCount];
+  updates(head, row, first, u);
+#pragma GCC unroll 8
+  for (std::uint32_t p = 0; p < kCount; ++p) y[p] = _mm512_setzero_ps();
+  const __m512 decay = _mm512_set1_ps(row.decay);
+  for (std::uint32_t i = 0; i < head.key_dim; ++i) {
+    const std::size_t at = std::size_t{i} * head.value_dim + first;
+    __m512 old[kCount];
+    load_state(head.before, at, old);
+    const __m512 key = _mm512_set1_ps(row.key[i]);
+    const __m512 query = _mm512_set1_ps(row.query[i]);
+#pragma GCC unroll 8
+    for (std::uint32_t p = 0; p < kCount; ++p) {
+      const __m512 m = _mm512_fmadd_ps(key, u[p], _mm512_mul_ps(decay, old[p]));
+      _mm512_storeu_ps(head.after + at + p * kWidth, m);
+      y[p] = _mm512_fmadd_ps(m, query, y[p]);
+    }
+  }
+  const __m512 skip = _mm512_set1_ps(head.skip);
+#pragma GCC unroll 8
+  for (std::uint32_t p = 0; p < kCount; ++p) {
+    const std::uint32_t at = first + p * kWidth;
+    if (head.skip != 0.0F) y[p] = _mm512_fmadd_ps(skip, _mm512_loadu_ps(row.value + at), y[p]);
+    _mm512_storeu_ps(row.out + at, y[p]);
+  }
+}
+
+/// Advances these columns over all rows, so that their part of the state stays in the cache.
+template <std::uint32_t kCount>
+[[gnu::target("avx512f,avx512dq,avx2,fma")]] void advance_rows(const StateHead& head,
+                                                               const StateRow* rows,
+                                                               std::uint32_t n_rows,
+                                                               std::uint32_t first) {
+  for (std::uint32_t r = 0; r < n_rows; ++r)
+    advance_columns<kCount>(after_rows(head, r), rows[r], first);
+}
+
+}  // namespace
+
+void advance_state(const StateHead& head, const StateRow* rows, std::uint32_t n_rows) {
+  std::uint32_t j = 0;
+  for (; j + kColumnParts * kWidth <= head.value_dim; j += kColumnParts * kWidth)
+    advance_rows<kColumnParts>(head, rows, n_rows, j);
+  for (; j + kWidth <= head.value_dim; j += kWidth) advance_rows<1>(head, rows, n_rows, j);
+  for (; j < head.value_dim; ++j)
+    for (std::uint32_t r = 0; r < n_rows; ++r) advance_column(after_rows(head, r), rows[r], j);
+}
+
+}  // namespace leasehold::avx512
