@@ -25,7 +25,9 @@ struct KeyLimits {
 
 /// `key.create`: stores the hash of an API key for a tenant; only the caller has the key. Reply:
 /// Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (the key exists,
-/// expires in the past, or has a limit above its tenant's), DiskFull (no key was created).
+/// expires in the past, or has a limit above its tenant's, unless the tenant is of a cell),
+/// PermissionDenied (only the agent changes keys of a cell's tenant), DiskFull (no key was
+/// created).
 struct KeyCreate : Message<KeyCreate> {
   static constexpr std::string_view kMethod = "key.create";
   TenantId tenant;
