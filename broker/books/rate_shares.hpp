@@ -28,6 +28,7 @@ class IdleTime {
 
   /// A new tenant or key counts as idle for the whole last minute.
   explicit IdleTime(TimePoint now) : since_(now - kMost) {}
+  static IdleTime since(TimePoint begin) { return IdleTime(begin + kMost); }
 
   /// Call it when no worker has a part any more. Does nothing if the idle time has begun already.
   void begin(TimePoint now);

@@ -36,6 +36,7 @@ struct Tenant {
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Shares of max_concurrent, one per worker with live leases.
   journal::DayUse use;              ///< Tokens of this day, by usage records.
+  journal::PartRevision part;       ///< Of a tenant of a cell.
   std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
   wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
   LatencyHistory rebind_latencies;  ///< Not journaled.

@@ -16,6 +16,7 @@
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/publish.hpp"
 #include "broker/decide/worker/liveness.hpp"
 
@@ -153,7 +154,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   record.ttl = std::chrono::milliseconds(ttl_ms);
   const auto& max_lifetime = decision.state.tenants.find(acquire.tenant)->policy.max_lifetime_ms;
   if (max_lifetime) record.last_deadline = decision.now + std::chrono::milliseconds(*max_lifetime);
-  record.deadline = record.deadline_after(decision.now);
+  choose_deadline(decision.state, record, record.deadline_after(decision.now));
   return record;
 }
 
@@ -313,6 +314,7 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
                               const wire::LeaseAcquire& acquire, const GrantTerms& terms) {
   State& state = decision.state;
   Tenant& tenant = *state.tenants.find(acquire.tenant);
+  TRY(require_part(decision, tenant));
   const Adoption adoption = find_adoption(state, caller, acquire, *terms.worker);
   const BlockDemand blocks{
       .max_blocks = tenant.policy.max_blocks,

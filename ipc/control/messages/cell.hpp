@@ -69,7 +69,6 @@ struct CellPart : Message<CellPart> {
   std::uint32_t demand = 0;  ///< Running and waiting requests in the workers' last reports.
   /// True if each worker has confirmed its quota, so none uses tokens at an earlier rate.
   bool confirmed = true;
-  bool operator==(const CellPart&) const = default;
 };
 
 }  // namespace leasehold::wire

@@ -74,7 +74,7 @@ TEST_CASE("journal: a change of the tables has a new schema version") {
   REQUIRE(sqlite3_exec(handle, sql, append, &tables, nullptr) == SQLITE_OK);
   sqlite3_close(handle);
   CAPTURE(tables);
-  CHECK(kSchemaVersion == 21);
+  CHECK(kSchemaVersion == 22);
   CHECK(Checksum::of(tables.data(), tables.size()) == 0x6BFB'F0CD'EE14'6C65);
 }
 
