@@ -55,7 +55,8 @@ std::uint64_t part_on(const Shares& shares, const Share& share, std::uint64_t li
 wire::RateParts rate_parts(const Shares& shares, const Share& share, const wire::RateLimits& limits,
                            const journal::DayUse& use, const RateContext& context);
 
-/// True if the parts differ in more than credits, which are sent only with other changes.
+/// True if the parts differ in more than credits and their start, which are sent only with other
+/// changes.
 bool differ(const wire::RateParts& one, const wire::RateParts& other);
 
 }  // namespace leasehold

@@ -98,8 +98,9 @@ void move_deadlines(Decision& decision) {
 
 /// The part is new while no worker has a quota of the tenant.
 void start_credit(Tenant& tenant, const wire::CellAdmit& admit, TimePoint now) {
-  const Duration gained = std::chrono::milliseconds(admit.first_credit_ms);
-  if (tenant.shares.empty()) tenant.idle = IdleTime::since(now - gained);
+  if (!tenant.shares.empty()) return;
+  tenant.idle = IdleTime::since(now - std::chrono::milliseconds(admit.first_credit_ms));
+  tenant.part_workers.clear();
 }
 
 Result<void> check_admission(const State& state, const Caller& caller,

@@ -364,6 +364,32 @@ TEST_CASE("cell: a new part begins with its first credit, and a restart adds non
   }
 }
 
+TEST_CASE("cell: a worker gives up what it has of an earlier part, once for each part") {
+  CellWorld world;
+  const auto starts_empty = [&] {
+    return world.performed<effect::SendQuota>().back().quota.rates.starts_empty;
+  };
+  world.admit({.revision = 2, .tokens = 600});
+  const LeaseId first = world.acquired("c");
+  CHECK(starts_empty());
+  world.call(kHolder, wire::LeaseRelease{.lease = first});
+  const LeaseId second = world.acquired("c");
+  CHECK_FALSE(starts_empty());  // the same part
+  world.call(kHolder, wire::LeaseRelease{.lease = second});
+  world.admit({.concurrent = 0, .blocks = 0, .revision = 3});
+  world.admit({.revision = 4, .tokens = 600});
+  world.acquired("c");
+  CHECK(starts_empty());
+}
+
+TEST_CASE("cell: blocks beyond the part may be had later") {
+  CellWorld world;
+  const CallId call = world.acquire("c", 65);
+  CHECK(world.refusal(call) == Errc::QuotaBlocks);
+  CHECK(world.error_of(call).retry_after_ms > 0);
+  CHECK(world.error_of(world.acquire("a", 1025)).retry_after_ms == 0);
+}
+
 TEST_CASE("cell: the status shows the ceiling, its age and the cell's tenants") {
   CellWorld world;
   world.advance(seconds(3));
