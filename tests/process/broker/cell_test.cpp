@@ -21,7 +21,8 @@ struct Agent {
     return client.call(std::string(Message::kMethod), {.body = message.to_json()});
   }
   wire::CellAttached attach() {
-    return wire::CellAttached::from_json(send(wire::CellAttach{kCell}).value().body).value();
+    return wire::CellAttached::from_json(send(wire::CellAttach{.cell = kCell}).value().body)
+        .value();
   }
   void move_ceiling(Duration from_now, std::uint64_t incarnation = 1) {
     ceiling = SystemClock().now() + from_now;
