@@ -167,7 +167,7 @@ struct KeyExpired {
 };
 
 /// `cell_membership`: this host is a member of its cell under another incarnation than before, so
-/// its parts of the limits are void. 0: it is no member.
+/// its parts of the limits are void. 0: it has left the cell.
 struct CellMembership {
   CellName cell;
   std::uint64_t incarnation = 0;

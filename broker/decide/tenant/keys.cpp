@@ -67,7 +67,7 @@ Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) 
                             key.expires_unix_ms, fmt::gmtime(key.expires_unix_ms / 1000)));
   }
   const wire::TenantPolicy& policy = state.tenants.find(key.tenant)->policy;
-  if (policy.cell) return {};  // the key's limits are those of the cell, of which this is a part
+  if (policy.cell) return {};  // the policy is only this host's part of what the cell permits
   const wire::RateLimits& rates = key.limits.rates;
   TRY(check_limit("max_concurrent", key.limits.max_concurrent, std::optional(policy.max_concurrent),
                   key.tenant));

@@ -34,8 +34,8 @@ struct TenantPolicy : Message<TenantPolicy> {
   std::uint32_t rebind_burst = 256;  ///< Revoked leases that it may replace at once; 1 … 2^20.
   RateLimits rates;
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
-  /// The cell that owns the tenant: only its agent changes the policy (cell.hpp), and the leases
-  /// end at the ceiling. Empty: the tenant belongs to this host.
+  /// The cell that owns the tenant: only its agent changes the policy (cell/cell.hpp), and the
+  /// leases end at the ceiling. Empty: the tenant belongs to this host.
   std::optional<CellName> cell;
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
-#include "ipc/control/messages/cell.hpp"
+#include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/control/messages/worker.hpp"

@@ -1,7 +1,7 @@
 // Agent of a cell → broker.
-#include "ipc/control/messages/cell.hpp"
+#include "ipc/control/messages/cell/cell.hpp"
 
-#include "ipc/control/messages/cell_part.hpp"
+#include "ipc/control/messages/cell/cell_part.hpp"
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/tenant_policy.hpp"

@@ -1,7 +1,7 @@
 /// The fields of CellPart, which is a reply and a field of TenantView.
 #pragma once
 
-#include "ipc/control/messages/cell.hpp"
+#include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 
 namespace leasehold::wire {
