@@ -1,3 +1,4 @@
+#include "ipc/control/messages/cell/key_resolve.hpp"
 #include "sample_of.hpp"
 
 namespace leasehold::testing {
@@ -90,6 +91,9 @@ std::vector<MessageSample> key_and_audit_samples() {
       sample<CellPart>(
           "CellPart",
           R"({"incarnation":7,"revision":18446744073709551615,"may_run":4,"demand":3,"confirmed":true})"),
+      sample<KeyResolve>(
+          "KeyResolve",
+          R"({"hash":"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})"),
   };
 }
 
