@@ -22,7 +22,7 @@ constexpr auto kExceptions = std::to_array<ClassException>({
     {"leasehold::Worker", {.data_members = 36}, "What the broker knows of one worker."},
 
     // One overload for each alternative of a variant.
-    {"leasehold::brokerctl::Runner", {.functions = 42}, "One function for each verb."},
+    {"leasehold::brokerctl::Runner", {.functions = 43}, "One function for each verb."},
     {"leasehold::ServerEffects", {.functions = 46}, "One function for each effect."},
 });
 
