@@ -75,6 +75,10 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
       ->required()
       ->check(check_socket_path);
+  app.add_option("--cell-socket", options.cell_socket,
+                 "Socket of leasehold-cell, which is asked for keys that the broker does not know; "
+                 "default: this host is in no cell")
+      ->check(check_socket_path);
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option(
          "--name-as", options.model_names,
