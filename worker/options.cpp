@@ -76,8 +76,7 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
       ->required()
       ->check(check_socket_path);
   app.add_option("--cell-socket", options.cell_socket,
-                 "Socket of leasehold-cell, which is asked for keys that the broker does not know; "
-                 "default: this host is in no cell")
+                 "Socket of leasehold-cell, asked for keys that the broker does not know")
       ->check(check_socket_path);
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option(
@@ -99,7 +98,6 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; the worker creates it")
       ->required()
       ->check(check_socket_path);
-  // Worker names follow the rule of tenant names.
   app.add_option("--name", options.name, "Name of this worker")
       ->check(check_name)
       ->capture_default_str();
