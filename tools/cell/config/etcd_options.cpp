@@ -52,7 +52,8 @@ Result<std::optional<etcd::Login>> read_login(const EtcdTexts& texts) {
                                                      : "--etcd-user needs --etcd-password-file");
   }
   if (texts.user.empty()) return std::nullopt;
-  return etcd::Login{.user = texts.user, .password = TRY(read_password(texts.password_file))};
+  std::string password = TRY(read_password(texts.password_file));
+  return etcd::Login{.user = texts.user, .password = std::move(password)};
 }
 
 /// Options of the agent that a file for both programs has.
