@@ -149,6 +149,9 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {RequestCancelled, "RequestCancelled", false, Tenant,
      "An operator, or a client of the tenant, ended the request",
      "submit it again only if it is still wanted; `brokerctl actions` shows the operator"},
+    {CellLost, "CellLost", true, Tenant,
+     "This host has lost its cell, so it may not run the cell's tenants",
+     "try again in a moment, or on another host; `brokerctl status` shows the ceiling"},
 }};
 
 constexpr bool rows_follow_the_enum() {

@@ -72,9 +72,11 @@ enum class Errc : std::uint8_t {
   // Limits and the end of a request, placed here for the same reason.
   QuotaRequests,
   RequestCancelled,
+  // Cells, placed here for the same reason.
+  CellLost,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::RequestCancelled) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::CellLost) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);

@@ -75,6 +75,9 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--broker", options.broker_socket, "Unix socket of leasehold-broker")
       ->required()
       ->check(check_socket_path);
+  app.add_option("--cell-socket", options.cell_socket,
+                 "Socket of leasehold-cell, asked for keys that the broker does not know")
+      ->check(check_socket_path);
   app.add_option("--model", options.model_path, "GGUF model file")->required();
   app.add_option(
          "--name-as", options.model_names,
@@ -95,7 +98,6 @@ void add_endpoint_options(CLI::App& app, WorkerOptions& options, RawOptions& raw
   app.add_option("--listen", options.listen_path, "Unix socket for tenants; the worker creates it")
       ->required()
       ->check(check_socket_path);
-  // Worker names follow the rule of tenant names.
   app.add_option("--name", options.name, "Name of this worker")
       ->check(check_name)
       ->capture_default_str();

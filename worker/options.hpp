@@ -28,6 +28,7 @@ enum class BackendChoice : std::uint8_t { Auto, Cpu, Reference };
 
 struct WorkerOptions {
   std::string broker_socket;
+  std::string cell_socket;  ///< Of leasehold-cell; empty: this host is in no cell.
   std::string name = "worker";
   std::string model_path;
   std::vector<std::string> model_names;  ///< Empty: the name in the file. The first is shown.

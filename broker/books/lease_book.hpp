@@ -83,9 +83,10 @@ struct LeaseRecord {
   std::string text;               ///< Kept so that it can be published again. Not journaled.
   std::uint32_t text_tokens = 0;  ///< Length of the whole text. Not journaled.
 
-  TimePoint deadline;        ///< Zero: none.
-  TimePoint last_deadline;   ///< A renewal cannot extend `deadline` beyond this. Zero: no limit.
-  TimePoint drain_deadline;  ///< Zero: not draining.
+  TimePoint deadline;         ///< Zero: none.
+  TimePoint wanted_deadline;  ///< The deadline if no ceiling were earlier. Not journaled.
+  TimePoint last_deadline;    ///< A renewal cannot extend `deadline` beyond this. Zero: no limit.
+  TimePoint drain_deadline;   ///< Zero: not draining.
   /// The reason of the revocation at the drain deadline.
   RevokeReason drain_reason = RevokeReason::DrainDeadline;
   std::uint32_t grants_in_flight = 0;  ///< Grants sent to the worker and not answered.
@@ -117,7 +118,7 @@ struct LeaseRecord {
   std::uint32_t quota_blocks() const {
     return is(LeaseState::Fenced) || charged_to_replacement ? 0 : charged_blocks;
   }
-  /// The deadline of a grant or renewal at `now`: one TTL later, at most `last_deadline`.
+  /// The wanted deadline of a grant or renewal at `now`: one TTL later, at most `last_deadline`.
   TimePoint deadline_after(TimePoint now) const;
   /// When the word left Live; if the new word is not stored yet, when the revocation was decided.
   /// Precondition: not Live.

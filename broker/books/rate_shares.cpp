@@ -60,6 +60,7 @@ bool differ(const wire::RateParts& one, const wire::RateParts& other) {
   wire::RateParts credited = one;
   credited.token_credit = other.token_credit;
   credited.request_credit = other.request_credit;
+  credited.starts_empty = other.starts_empty;
   return credited != other;
 }
 

@@ -28,6 +28,7 @@ class IdleTime {
 
   /// A new tenant or key counts as idle for the whole last minute.
   explicit IdleTime(TimePoint now) : since_(now - kMost) {}
+  static IdleTime since(TimePoint begin) { return IdleTime(begin + kMost); }
 
   /// Call it when no worker has a part any more. Does nothing if the idle time has begun already.
   void begin(TimePoint now);
@@ -54,7 +55,8 @@ std::uint64_t part_on(const Shares& shares, const Share& share, std::uint64_t li
 wire::RateParts rate_parts(const Shares& shares, const Share& share, const wire::RateLimits& limits,
                            const journal::DayUse& use, const RateContext& context);
 
-/// True if the parts differ in more than credits, which are sent only with other changes.
+/// True if the parts differ in more than credits and their start, which are sent only with other
+/// changes.
 bool differ(const wire::RateParts& one, const wire::RateParts& other);
 
 }  // namespace leasehold

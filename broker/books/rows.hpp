@@ -41,6 +41,12 @@ struct DayUse {
   bool operator==(const DayUse&) const = default;
 };
 
+/// Which limits of a tenant of a cell are in force; see wire::CellAdmit.
+struct PartRevision {
+  std::uint64_t incarnation = 0;
+  std::uint64_t revision = 0;
+};
+
 struct TenantRow {
   static constexpr std::string_view kTable = "tenant";
   wire::TenantPolicy policy;
@@ -48,6 +54,7 @@ struct TenantRow {
   std::uint64_t reserved_bytes = 0;   ///< As in Tenant (tenants.hpp).
   std::int64_t admitted_unix_ms = 0;  ///< The same.
   DayUse use;
+  PartRevision part{};
 };
 
 /// An API key of a tenant. Only the hash of the key is stored (ipc/control/tokens/api_key.hpp).

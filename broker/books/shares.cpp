@@ -72,6 +72,7 @@ void enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& 
   if (found == shares.end()) return;  // the worker's leases ended meanwhile
   Share& share = found->second;
   share.demand = usage.running + usage.waiting;
+  share.reported = usage.revision;
   if (usage.admitted > share.admitted) {
     share.admitted = usage.admitted;
     for (const auto& [id, other] : shares) share.turn = std::max(share.turn, other.turn + 1);

@@ -25,6 +25,9 @@ struct Share {
   std::uint64_t turn = 0;      ///< Orders workers by their last admission; 0: none yet.
   bool reachable = false;      ///< False while the worker resumes: the share cannot change.
   wire::TenantQuota sent;      ///< The quota sent last. Revision 0: none.
+  std::uint64_t reported = 0;  ///< Revision of the quota in the last report.
+
+  bool is_confirmed() const { return sent.revision != 0 && reported == sent.revision; }
 };
 
 using Shares = std::map<AttachmentId, Share>;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "broker/books/api_keys.hpp"
+#include "broker/books/cell.hpp"
 #include "broker/books/extents.hpp"
 #include "broker/books/latency_histogram.hpp"
 #include "broker/books/lease_book.hpp"
@@ -106,6 +107,7 @@ struct State {
   BrokerConfig config;
   Tenants tenants;
   ApiKeys api_keys;
+  Cell cell;
   WallClock wall;  ///< Not journaled: the server reports the offset at each start.
   Workers workers;
   LeaseBook leases;

@@ -49,8 +49,9 @@ Rate rebind_rate(const wire::TenantPolicy& policy) {
 }  // namespace
 
 Result<void> check_policy(const wire::TenantPolicy& policy) {
-  TRY(check_range("max_concurrent", policy.max_concurrent, 1, 64));
-  TRY(check_range("max_blocks", policy.max_blocks, 1, 1 << 20));
+  const std::int64_t least = policy.cell ? 0 : 1;
+  TRY(check_range("max_concurrent", policy.max_concurrent, least, 64));
+  TRY(check_range("max_blocks", policy.max_blocks, least, 1 << 20));
   TRY(check_range("weight", policy.weight, 1, 1000));
   TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
   TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));

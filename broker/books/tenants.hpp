@@ -36,6 +36,10 @@ struct Tenant {
   bool draining = false;            ///< It gets no new lease.
   Shares shares;                    ///< Shares of max_concurrent, one per worker with live leases.
   journal::DayUse use;              ///< Tokens of this day, by usage records.
+  journal::PartRevision part;       ///< Of a tenant of a cell.
+  /// Workers that have had a quota of this part. What others have of an earlier part is void. Not
+  /// journaled.
+  std::set<AttachmentId> part_workers;
   std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
   wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
   LatencyHistory rebind_latencies;  ///< Not journaled.

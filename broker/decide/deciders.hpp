@@ -21,6 +21,11 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantRemove& remove);
 void decide_event(Decision& decision, const JournalWritten& written);
 
+// tenant/cell.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::CellAttach& attach);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::CellCeiling& moved);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::CellAdmit& admit);
+
 // tenant/keys.cpp
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyCreate& create);
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyUpdate& update);

@@ -56,7 +56,8 @@ journal::TenantRow row_of(const Tenant& tenant) {
           .draining = tenant.draining,
           .reserved_bytes = tenant.reserved_bytes,
           .admitted_unix_ms = tenant.admitted_unix_ms,
-          .use = tenant.use};
+          .use = tenant.use,
+          .part = tenant.part};
 }
 
 journal::QuarantineColumns columns_of(const std::optional<Quarantine>& quarantine) {

@@ -7,6 +7,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/keys.hpp"
 #include "broker/decide/tenant/quota.hpp"
 #include "broker/decide/worker/liveness.hpp"
@@ -60,8 +61,7 @@ void expire(Decision& decision) {
   for (const auto& [time, id] : decision.state.leases.index().deadlines()) {
     if (time > decision.now) break;
     const LeaseRecord& record = decision.state.leases.at(id);
-    const bool drained = passed(record.drain_deadline, decision.now);
-    ended[drained ? record.drain_reason : RevokeReason::TtlExpired].push_back(id);
+    ended[reason_at_deadline(decision.state, record, decision.now)].push_back(id);
   }
   for (const auto& [reason, leases] : ended) revoke_leases(decision, leases, reason);
 }

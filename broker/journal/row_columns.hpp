@@ -43,6 +43,8 @@ void describe(IsRow<TenantRow> auto& row, auto& columns) {
   columns.column("draining", row.draining);
   columns.column("reserved_bytes", row.reserved_bytes);
   columns.column("admitted_unix_ms", row.admitted_unix_ms);
+  columns.column("part_incarnation", row.part.incarnation);
+  columns.column("part_revision", row.part.revision);
   describe(row.use, columns);
 }
 

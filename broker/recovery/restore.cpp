@@ -86,6 +86,7 @@ class Restorer {
       out_.state.tenants.find(id)->reserved_bytes = row.reserved_bytes;
       out_.state.tenants.find(id)->admitted_unix_ms = row.admitted_unix_ms;
       out_.state.tenants.find(id)->use = row.use;
+      restore_part(row);
     }
     for (const auto& [id, row] : image_.api_keys) TRY(out_.state.api_keys.add(row, facts_.now));
     for (const auto& [id, row] : image_.workers) restore(row);
@@ -98,6 +99,13 @@ class Restorer {
   }
 
  private:
+  /// What the tenant gained before the restart is not known, and its cell may have it elsewhere.
+  void restore_part(const journal::TenantRow& row) {
+    Tenant& tenant = *out_.state.tenants.find(row.policy.tenant);
+    tenant.part = row.part;
+    if (row.policy.cell) tenant.idle = IdleTime::since(facts_.now);
+  }
+
   Result<void> check_room(MemoryPool pool) const {
     const auto extents = std::ranges::count_if(
         image_.extents, [pool](const auto& entry) { return entry.second.pool == pool; });
@@ -190,6 +198,7 @@ class Restorer {
                        .model = row.model,
                        .part = row.part,
                        .deadline = {row.deadline_ns},
+                       .wanted_deadline = {row.deadline_ns},
                        .last_deadline = {row.last_deadline_ns},
                        .drain_deadline = {row.drain_deadline_ns},
                        .drain_reason = row.drain_reason,

@@ -106,6 +106,9 @@ const Dispatch::Rows& Dispatch::rows() {
   static const Rows kRows = with_queries({
       {"tenant.admit", {Role::Operator, &Dispatch::post_call<wire::TenantAdmit>}},
       {"tenant.remove", {Role::Operator, &Dispatch::post_call<wire::TenantRemove>}},
+      {"cell.attach", {Role::Operator, &Dispatch::post_call<wire::CellAttach>}},
+      {"cell.ceiling", {Role::Operator, &Dispatch::post_call<wire::CellCeiling>}},
+      {"cell.admit", {Role::Operator, &Dispatch::post_call<wire::CellAdmit>}},
       {"key.create", {Role::Operator, &Dispatch::post_call<wire::KeyCreate>}},
       {"key.update", {Role::Operator, &Dispatch::post_call<wire::KeyUpdate>}},
       {"key.revoke", {Role::Operator, &Dispatch::post_call<wire::KeyRevoke>}},

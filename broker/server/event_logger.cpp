@@ -41,6 +41,10 @@ struct LogVisitor {
   void operator()(const events::KeyExpired& e) const {
     spdlog::info("API key expired key={} tenant={} name={}", e.key, e.tenant, e.name);
   }
+  void operator()(const events::CellMembership& e) const {
+    spdlog::info("membership of a cell changed cell={} incarnation={}", e.cell.value,
+                 e.incarnation);
+  }
   // Nothing is logged for these two events, because the decision also emits a warning.
   void operator()(const events::WorkerUntrusted&) const {}
   void operator()(const events::WorkerUnresponsive&) const {}

@@ -5,6 +5,7 @@
 
 #include "broker/server/connections/operators.hpp"
 #include "broker/server/page.hpp"
+#include "broker/server/tenant_views.hpp"
 #include "broker/server/views.hpp"
 #include "common/log.hpp"
 #include "common/utf8.hpp"
@@ -64,6 +65,8 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
 
 Result<Json> query_tenants(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
+  if (request.tenant)
+    return page_of(view_of_tenant(sources.state, *request.tenant, sources.clock.now()), 1);
   return page_of(tenant_views(sources.state, request.after, request.limit + 1, sources.clock.now()),
                  request.limit);
 }

@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "broker/server/tenant_views.hpp"
+
 namespace leasehold {
 
 namespace {
@@ -202,27 +204,6 @@ std::vector<wire::WorkerView> worker_views(const State& state, TimePoint now) {
 
 namespace {
 
-struct Held {
-  std::uint32_t leases_live = 0;
-  std::uint32_t blocks = 0;
-  std::uint64_t swap_blocks = 0;
-};
-
-/// Computes the holdings of all tenants in one pass over the leases.
-std::map<TenantId, Held> held_by_tenant(const State& state) {
-  std::map<TenantId, Held> all;
-  state.leases.for_each_open([&](const LeaseRecord& record) {
-    if (record.is(LeaseState::Fenced)) return;
-    Held& held = all[record.tenant];
-    if (record.is(LeaseState::Live)) ++held.leases_live;
-    held.blocks += record.quota_blocks();
-    const Worker* worker = state.workers.find(record.worker());
-    const std::uint64_t per_extent = worker == nullptr ? 0 : worker->blocks_per_extent;
-    held.swap_blocks += extents_in(state, record, MemoryPool::Swap) * per_extent;
-  });
-  return all;
-}
-
 wire::LatencySummary summary_of(const LatencyHistogram& histogram) {
   return {.count = histogram.count(),
           .p50_ns = histogram.quantile(0.5).count(),
@@ -230,53 +211,11 @@ wire::LatencySummary summary_of(const LatencyHistogram& histogram) {
           .max_ns = histogram.max().count()};
 }
 
+}  // namespace
+
 wire::RebindSummary summary_of(const LatencyHistory& history, TimePoint now) {
   return {.since_start = summary_of(history.since_start()),
           .last_minute = summary_of(history.last_minute(now))};
-}
-
-wire::TenantServed served_by_all(const State& state, const TenantId& id, const Tenant& tenant) {
-  wire::TenantServed served = tenant.served;
-  served.tenant = id;
-  served.cached_blocks = 0;
-  for (const auto& [worker, blocks] : tenant.cached_blocks) {
-    const Worker* caching = state.workers.find(worker);
-    if (caching != nullptr && caching->state != WorkerState::Gone) served.cached_blocks += blocks;
-  }
-  return served;
-}
-
-}  // namespace
-
-std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
-                                           std::size_t limit, TimePoint now) {
-  const auto held = held_by_tenant(state);
-  std::vector<wire::TenantView> views;
-  const auto& tenants = state.tenants.all();
-  auto next = after ? tenants.upper_bound(*after) : tenants.begin();
-  for (; next != tenants.end() && views.size() < limit; ++next) {
-    wire::TenantView& view = views.emplace_back(wire::TenantView{.policy = next->second.policy});
-    view.draining = next->second.draining;
-    view.served = served_by_all(state, next->first, next->second);
-    view.rebinds = summary_of(next->second.rebind_latencies, now);
-    view.tokens_today = next->second.use.tokens_on(state.wall.day(now));
-    const auto holds = held.find(next->first);
-    if (holds == held.end()) continue;
-    view.leases_live = holds->second.leases_live;
-    view.blocks_held = holds->second.blocks;
-    view.swap_blocks_held = static_cast<std::uint32_t>(holds->second.swap_blocks);
-  }
-  return views;
-}
-
-std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
-                                     std::size_t limit, TimePoint now) {
-  std::vector<wire::KeyView> views;
-  const auto& keys = state.api_keys.all();
-  auto next = after ? keys.upper_bound(*after) : keys.begin();
-  for (; next != keys.end() && views.size() < limit; ++next)
-    views.push_back(view_of(next->second, state.wall, now));
-  return views;
 }
 
 namespace {
@@ -361,7 +300,8 @@ wire::StatusView status_view(const State& state, TimePoint now) {
                         .device_uuid = state.config.device_uuid,
                         .device_state = state.device_lost ? "lost" : "ready",
                         .device_losses = state.device_losses,
-                        .rebinds = mode_summaries(state, now)};
+                        .rebinds = mode_summaries(state, now),
+                        .cell = cell_view(state, now)};
   set_pool_bytes(view, state, MemoryPool::Kv);
   set_pool_bytes(view.swap, state, MemoryPool::Swap);
   state.leases.for_each_open([&](const LeaseRecord& record) {

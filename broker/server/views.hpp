@@ -29,12 +29,7 @@ std::vector<wire::QuarantineView> quarantine_views(const State& state);  ///< Ex
 /// kShowsGoneWorkers as long as no later process has its name.
 std::vector<wire::WorkerView> worker_views(const State& state, TimePoint now);
 inline constexpr Duration kShowsGoneWorkers = std::chrono::minutes(10);
-/// At most `limit` tenants after `after`, ordered by name.
-std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
-                                           std::size_t limit, TimePoint now);
-/// At most `limit` keys after `after`, ordered by id.
-std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
-                                     std::size_t limit, TimePoint now);
+wire::RebindSummary summary_of(const LatencyHistory& history, TimePoint now);
 std::vector<wire::StepView> step_views(const State& state);  ///< The newest sample of each worker.
 /// The status, without `isolation` and `uptime_ms`.
 wire::StatusView status_view(const State& state, TimePoint now);

@@ -26,7 +26,8 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"le
                                                                              "lease_draining",
                                                                              "worker_replacement",
                                                                              "worker_service",
-                                                                             "key_expired"};
+                                                                             "key_expired",
+                                                                             "cell_membership"};
 
 void describe(Is<LeaseStateChanged> auto& e, auto& fields) {
   fields.field("lease", e.lease);
@@ -129,6 +130,11 @@ void describe(Is<KeyExpired> auto& e, auto& fields) {
   fields.field("tenant", e.tenant, TextRule::Name);
   fields.field("name", e.name, TextRule::NameOrEmpty);
   fields.field("expires_unix_ms", e.expires_unix_ms, wire::kExpiry_ms);
+}
+
+void describe(Is<CellMembership> auto& e, auto& fields) {
+  fields.field("cell", e.cell);
+  fields.field("incarnation", e.incarnation);
 }
 
 template <class Alternative>

@@ -166,10 +166,17 @@ struct KeyExpired {
   std::int64_t expires_unix_ms = 0;
 };
 
+/// `cell_membership`: this host is a member of its cell under another incarnation than before, so
+/// its parts of the limits are void. 0: it has left the cell.
+struct CellMembership {
+  CellName cell;
+  std::uint64_t incarnation = 0;
+};
+
 using Event =
     std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
                  RequestCompletedEvent, OperatorAction, WorkerUntrusted, WorkerUnresponsive,
-                 LeaseDraining, WorkerReplacement, WorkerService, KeyExpired>;
+                 LeaseDraining, WorkerReplacement, WorkerService, KeyExpired, CellMembership>;
 
 std::string_view name(const Event& event);
 

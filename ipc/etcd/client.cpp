@@ -84,7 +84,9 @@ awaitable<Result<void>> Client::resolve(Member& member) {
 awaitable<Result<Connection::Ptr>> Client::connect(Member& member) {
   const Result<void> resolved = co_await resolve(member);
   if (!resolved) co_return std::unexpected(resolved.error());
-  auto opened = co_await Connection::open(member.address, member.endpoints, options_.call_timeout);
+  http::TlsClient* const tls = options_.tls ? &*options_.tls : nullptr;
+  auto opened =
+      co_await Connection::open(member.address, member.endpoints, tls, options_.call_timeout);
   if (!opened) {
     member.endpoints.clear();  // its name may have another address now
     co_return std::unexpected(opened.error());

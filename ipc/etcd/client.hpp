@@ -5,9 +5,10 @@
 /// cut off from its cluster answers none.
 ///
 /// Errors: TimedOut, ConnectionRefused, ConnectionLost (no member could be used); PermissionDenied
-/// (user, password or role); BadRequest, UnknownMethod, DiskFull, SystemError (etcd refuses the
-/// call); MalformedMessage, MessageTooLarge (a reply that is not etcd's); QueueFull (kMaxCalls
-/// run). Lifetime: the client outlives the run of its coroutines; `close` ends them. Threads: one.
+/// (certificate, user, password or role); BadRequest, UnknownMethod, DiskFull, SystemError (etcd
+/// refuses the call); MalformedMessage, MessageTooLarge (a reply that is not etcd's); QueueFull
+/// (kMaxCalls run). Lifetime: the client outlives the run of its coroutines; `close` ends them.
+/// Threads: one.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -25,6 +26,7 @@
 #include "ipc/etcd/json_gateway.hpp"
 #include "ipc/etcd/member_address.hpp"
 #include "ipc/http/name_lookup.hpp"
+#include "ipc/http/tls/tls.hpp"
 
 namespace leasehold::etcd {
 
@@ -36,6 +38,8 @@ struct Login {
 struct ClientOptions {
   std::vector<MemberAddress> members;  ///< Not empty.
   std::optional<Login> login;
+  /// Whose certificates encrypted members must have. Empty: no member is encrypted.
+  std::optional<http::TlsClient> tls = {};
   std::chrono::milliseconds call_timeout{1'000};  ///< For one member, with the connection to it.
   std::chrono::milliseconds watch_pause{200};     ///< Before a watch that ended begins again.
 };

@@ -8,11 +8,11 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/beast/http/error.hpp>
 #include <utility>
 #include <vector>
 
+#include "common/expects.hpp"
 #include "common/machine/close_on_exec.hpp"
 
 namespace leasehold::etcd {
@@ -45,6 +45,20 @@ std::string text_of(const GatewayRequest& request, std::string_view host) {
   return text.append("\r\n").append(request.body);
 }
 
+/// Performs the handshake of an encrypted member.
+awaitable<Result<std::unique_ptr<http::ByteStream>>> begin_bytes(http::Stream stream,
+                                                                 const MemberAddress& address,
+                                                                 http::TlsClient* tls) {
+  if (!address.is_encrypted)
+    co_return std::make_unique<http::PlainStream<http::Stream>>(std::move(stream));
+  expects(tls != nullptr, "the authorities of an encrypted member are loaded");
+  auto encrypted = co_await tls->connect(std::move(stream), address.url.host);
+  if (encrypted) co_return encrypted;
+  Error error = encrypted.error();
+  error.detail = fmt::format("etcd at {}: {}", address.text, error.detail);
+  co_return std::unexpected(std::move(error));
+}
+
 }  // namespace
 
 std::unexpected<Error> Connection::failed(const beast::error_code& error) const {
@@ -58,6 +72,7 @@ std::unexpected<Error> Connection::failed(const beast::error_code& error) const 
 
 awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address,
                                                     const http::Endpoints& endpoints,
+                                                    http::TlsClient* tls,
                                                     std::chrono::milliseconds timeout) {
   std::vector<asio::generic::stream_protocol::endpoint> all;
   if (!address.unix_path.empty())
@@ -70,9 +85,12 @@ awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address
     stream.expires_after(timeout);
     const auto [refused] = co_await stream.async_connect(endpoint, kAwait);
     if (!refused) {
-      set_close_on_exec(stream.socket().native_handle());
-      if (address.unix_path.empty()) keep_alive(stream.socket().native_handle());
-      co_return std::make_shared<Connection>(std::move(stream), address.text);
+      const int socket = stream.socket().native_handle();
+      set_close_on_exec(socket);
+      if (address.unix_path.empty()) keep_alive(socket);
+      auto bytes = co_await begin_bytes(std::move(stream), address, tls);
+      if (!bytes) co_return std::unexpected(bytes.error());
+      co_return std::make_shared<Connection>(*std::move(bytes), socket, address);
     }
     error.code = refused == beast::error::timeout ? Errc::TimedOut : Errc::ConnectionRefused;
     error.detail = fmt::format("etcd at {}: {}; check that this member runs and is reachable",
@@ -84,14 +102,9 @@ awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address
 awaitable<Result<void>> Connection::send(GatewayRequest request) {
   reader_.reset();
   rest_.clear();
-  const std::string text =
-      text_of(request, member_.starts_with("unix:") ? "etcd" : member_.substr(7));
-  for (std::size_t sent = 0; sent < text.size();) {
-    const auto [error, bytes] =
-        co_await stream_.async_write_some(asio::buffer(text) + sent, kAwait);
-    if (error) co_return failed(error);
-    sent += bytes;
-  }
+  const std::string text = text_of(request, authority_);
+  const http::Transfer sent = co_await stream_->write(asio::buffer(text));
+  if (sent.error) co_return failed(sent.error);
   co_return Result<void>();
 }
 
@@ -102,8 +115,7 @@ awaitable<Result<void>> Connection::parse_more() {
   if (error != beast::http::error::need_more) co_return failed(error);
   const asio::mutable_buffer room = reader_.room();
   if (room.size() == 0) co_return failed(beast::http::error::buffer_overflow);
-  const auto [read_error, bytes] = co_await stream_.async_read_some(room, kAwait);
-  error = reader_.received({read_error, bytes});
+  error = reader_.received(co_await stream_->read_some(room));
   if (error) co_return failed(error);
   co_return Result<void>();
 }
@@ -157,10 +169,15 @@ awaitable<Result<std::string>> Connection::read_line(std::size_t max_bytes) {
 }
 
 bool Connection::is_reusable() {
-  if (!reader_.is_reusable()) return false;
+  if (socket_ < 0 || !reader_.is_reusable()) return false;
   char byte = 0;
-  const ssize_t seen = ::recv(stream_.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t seen = ::recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return seen < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+void Connection::close() {
+  socket_ = -1;
+  stream_->close();
 }
 
 }  // namespace leasehold::etcd

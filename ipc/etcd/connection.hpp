@@ -16,6 +16,7 @@
 #include "ipc/http/answer_reader.hpp"
 #include "ipc/http/http_message.hpp"
 #include "ipc/http/name_lookup.hpp"
+#include "ipc/http/tls/tls.hpp"
 
 namespace leasehold::etcd {
 
@@ -31,17 +32,23 @@ class Connection {
   using Ptr = std::shared_ptr<Connection>;
 
   /// Connects to the first of the endpoints that accepts; to the Unix socket if `address` has one.
-  /// Errors: ConnectionRefused, TimedOut.
+  /// An encrypted member is shown to `tls`. Errors: ConnectionRefused, TimedOut; those of
+  /// http::TlsClient.
   static boost::asio::awaitable<Result<Ptr>> open(const MemberAddress& address,
                                                   const http::Endpoints& endpoints,
+                                                  http::TlsClient* tls,
                                                   std::chrono::milliseconds timeout);
 
-  Connection(http::Stream stream, std::string member)
-      : stream_(std::move(stream)), member_(std::move(member)) {}
+  /// `socket`: the descriptor under the stream.
+  Connection(std::unique_ptr<http::ByteStream> stream, int socket, const MemberAddress& member)
+      : stream_(std::move(stream)),
+        socket_(socket),
+        member_(member.text),
+        authority_(member.authority()) {}
 
   /// Operations that begin later fail with TimedOut after this time from now.
-  void expires_after(std::chrono::milliseconds timeout) { stream_.expires_after(timeout); }
-  void expires_never() { stream_.expires_never(); }
+  void expires_after(std::chrono::milliseconds timeout) { stream_->expires_after(timeout); }
+  void expires_never() { stream_->expires_never(); }
 
   /// Errors: ConnectionLost, TimedOut.
   boost::asio::awaitable<Result<void>> send(GatewayRequest request);
@@ -56,15 +63,17 @@ class Connection {
 
   /// The reply was read to its end, and the member has not closed the connection.
   bool is_reusable();
-  void close() { stream_.close(); }
+  void close();
 
  private:
   boost::asio::awaitable<Result<void>> parse_more();
   boost::asio::awaitable<Result<std::string>> read_piece();
   std::unexpected<Error> failed(const boost::beast::error_code& error) const;
 
-  http::Stream stream_;
+  std::unique_ptr<http::ByteStream> stream_;
+  int socket_ = -1;  // -1 after `close`
   std::string member_;
+  std::string authority_;
   http::AnswerReader reader_;
   std::string rest_;  // of a stream, behind the last line
 };

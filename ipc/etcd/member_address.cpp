@@ -7,6 +7,7 @@ namespace leasehold::etcd {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
+constexpr std::string_view kHttps = "https://";
 constexpr std::size_t kMaxPathBytes = sizeof(sockaddr_un::sun_path) - 1;
 
 }  // namespace
@@ -22,16 +23,19 @@ Result<MemberAddress> MemberAddress::parse(std::string_view text, Reach reach) {
                             "has at most {} bytes; use unix:/PATH",
                             text, kMaxPathBytes));
   }
-  address.url = TRY(http::Url::parse(text));
+  address.is_encrypted = text.starts_with(kHttps);
+  std::string url(text);
+  if (address.is_encrypted) url.erase(4, 1);  // the reader of URLs knows http:// only
+  address.url = TRY(http::Url::parse(url));
   if (!address.url.path.empty()) {
     return fail(Errc::BadRequest,
-                fmt::format("'{}' has a path; use http://{}", text, address.url.authority()));
+                fmt::format("'{}' has a path; use {}://{}", text,
+                            address.is_encrypted ? "https" : "http", address.url.authority()));
   }
-  if (reach == Reach::ThisMachine && !address.url.is_on_this_machine()) {
+  if (!address.is_encrypted && reach == Reach::ThisMachine && !address.url.is_on_this_machine()) {
     return fail(Errc::BadRequest,
-                fmt::format("'{}' is on another machine, and the connection is not encrypted; run "
-                            "a TLS proxy for it on this machine, or allow it with "
-                            "--etcd-any-address",
+                fmt::format("'{}' is on another machine, and the connection is not encrypted; use "
+                            "https://, or allow it with --etcd-any-address",
                             text));
   }
   return address;

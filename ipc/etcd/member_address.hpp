@@ -9,17 +9,20 @@
 
 namespace leasehold::etcd {
 
-/// Which addresses are accepted. Passwords and values are not encrypted.
+/// Which addresses without encryption are accepted: passwords and values can be read there.
 enum class Reach : std::uint8_t { ThisMachine, AnyMachine };
 
 struct MemberAddress {
   std::string text;       ///< As it was configured; for errors and logs.
   std::string unix_path;  ///< Empty: TCP.
-  http::Url url;          ///< Of TCP.
+  bool is_encrypted = false;
+  http::Url url;  ///< Host and port of TCP.
 
-  /// "http://HOST:PORT" or "unix:/PATH". With Reach::ThisMachine only loopback addresses and Unix
-  /// sockets. Errors: BadRequest with the text and a correction.
+  /// "https://HOST:PORT", "http://HOST:PORT" or "unix:/PATH". With Reach::ThisMachine, http:// is
+  /// only for loopback addresses. Errors: BadRequest with the text and a correction.
   static Result<MemberAddress> parse(std::string_view text, Reach reach);
+  /// The value of the Host field.
+  std::string authority() const { return unix_path.empty() ? url.authority() : "etcd"; }
   bool operator==(const MemberAddress&) const = default;
 };
 

@@ -37,6 +37,9 @@ Error error_of(int code, const std::string& message) {
     case InvalidArgument:
       if (message.contains("authentication failed"))
         return error(Errc::PermissionDenied, "correct the user or its password file");
+      if (message.contains("user name is empty"))
+        return error(Errc::PermissionDenied,
+                     "etcd has users: configure a user and its password file");
       return error(Errc::BadRequest, "check that etcd and Leasehold fit together");
     case OutOfRange:
       return error(Errc::BadRequest, "read the key again");

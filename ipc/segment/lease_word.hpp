@@ -52,9 +52,10 @@ enum class RevokeReason : std::uint8_t {
   MachineRestarted = 16,
   WeightsLost = 17,
   WorkerAsleep = 18,  ///< Only of engine leases.
+  CellLost = 19,      ///< Only of leases of a cell's tenants.
 };
 
-inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WorkerAsleep;
+inline constexpr RevokeReason kLastRevokeReason = RevokeReason::CellLost;
 /// One more than the highest number.
 inline constexpr int kRevokeReasonCount = static_cast<int>(kLastRevokeReason) + 1;
 
@@ -119,7 +120,8 @@ constexpr std::string_view name(RevokeReason reason) {
                                                            "policy_changed",
                                                            "machine_restarted",
                                                            "weights_lost",
-                                                           "worker_asleep"};
+                                                           "worker_asleep",
+                                                           "cell_lost"};
   const auto i = static_cast<unsigned>(reason);
   return is_known(reason) ? kNames[i] : "unknown";
 }

@@ -373,7 +373,10 @@ void Broker::perform(const effect::Reply& effect) {
   if (found == waiting_.end()) violated("a reply was sent twice, or without a call");
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
-  if (waiting.connection == nullptr) return;  // an operator's; the reply is not read
+  if (waiting.connection == nullptr) {  // an operator's
+    if (waiting.on_reply) waiting.on_reply(effect.answer);
+    return;
+  }
   if (effect.answer) {
     const auto* weights = std::get_if<wire::WeightsOpened>(&effect.answer->body);
     if (weights != nullptr) deps_.judge.grant_sent(weights->lease);

@@ -160,6 +160,7 @@ void Judge::notified_expired(LeaseId lease) {
 // restart of a broker
 
 void Judge::broker_died() {
+  note_ceiling_at_death();
   for (auto& [id, object] : objects_) object.open = false;
   note_broker_death();
 }
@@ -306,12 +307,13 @@ Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& w
   return requests_.back();
 }
 
-void Judge::token_emitted(const Request& request, std::uint64_t commit_begun) {
+void Judge::token_emitted(const Request& request, const CommitTime& commit) {
   const Lease& lease = at(request.lease);
-  if (lease.word_stored_at != 0 && lease.word_stored_at < commit_begun) {
+  if (lease.word_stored_at != 0 && lease.word_stored_at < commit.begun) {
     violated(fmt::format("a token of {} was emitted by a commit that started after its revocation",
                          to_string(request.lease)));
   }
+  check_ceiling(request, commit.decided_at);
   if (tracing) trace(fmt::format("token for {}", to_string(request.lease)));
   if (request.ends != 0) violated("a token was emitted after its request had ended");
 }

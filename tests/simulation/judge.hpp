@@ -60,6 +60,7 @@ struct Request {
   const Process* holder = nullptr;
   const Process* worker = nullptr;
   const Connection* stream = nullptr;
+  std::string tenant;
   Text text;             ///< What its reader had when it sent the request.
   bool resumes = false;  ///< Only the reader is another one; an unknown text is refused.
   bool accepted = false;
@@ -136,9 +137,18 @@ class Judge {
   // Requests.
   Request& submitted(LeaseId lease, const Process& holder, const Process& worker,
                      const Connection& stream);
-  /// `commit_begun`: the step in which the commit reached the gate, if it did.
-  void token_emitted(const Request& request, std::uint64_t commit_begun);
+  struct CommitTime {
+    std::uint64_t begun = 0;  ///< The step in which the commit reached the gate, if it did.
+    TimePoint decided_at;     ///< When the worker read the clock for the commit.
+  };
+  void token_emitted(const Request& request, const CommitTime& commit);
   void ended(Request& request);
+
+  // The ceiling of a cell (judge_cell.cpp). Until a broker has applied one, earlier ones may count.
+  void belongs_to_cell(std::string tenant) { cell_tenant_ = std::move(tenant); }
+  std::size_t ceiling_sent(TimePoint ceiling);
+  /// `number` is what ceiling_sent returned.
+  void ceiling_applied(std::size_t number);
 
   // Texts and their records in KV memory (judge_texts.cpp).
   void begins_record(ExtentId extent, const Text& text);
@@ -207,6 +217,9 @@ class Judge {
   void check_word(Lease& lease, Slot slot, const BrokerStartup& started);
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
+  TimePoint highest_ceiling() const;
+  void note_ceiling_at_death();
+  void check_ceiling(const Request& request, TimePoint decided_at);
   void check_capacity(MemoryPool pool) const;
   void adopted(Object& object, const wire::LeaseGrant& grant);
   bool is_on_card(const Object& object) const {
@@ -234,6 +247,10 @@ class Judge {
   std::map<ExtentId, Object> objects_;
   std::deque<Request> requests_;
   std::map<std::uint64_t, WatchedText> texts_;
+  std::string cell_tenant_;          ///< Empty: the machine is in no cell.
+  std::vector<TimePoint> ceilings_;  ///< In the order in which they were sent.
+  TimePoint abandoned_ceiling_;
+  std::size_t applied_ = 0;  ///< The newest one that a broker has applied.
 };
 
 }  // namespace leasehold::simulation

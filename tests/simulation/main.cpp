@@ -49,6 +49,7 @@ bool enable_planted_bug(Options& options) {
       {"ack-before-drain", &PlantedBugs::ack_before_drain},
       {"unmap-before-quiet", &PlantedBugs::unmap_before_quiet},
       {"commit-without-reread", &PlantedBugs::commit_without_reread},
+      {"commit-without-clock", &PlantedBugs::commit_without_clock},
       {"position-repeated", &PlantedBugs::position_repeated},
       {"torn-record-read", &PlantedBugs::torn_record_read},
       {"weights-not-reopened", &PlantedBugs::weights_not_reopened},

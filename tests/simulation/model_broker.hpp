@@ -40,6 +40,7 @@ struct PlantedBugs {
   bool ack_before_drain = false;       ///< A worker gives extents back while its step uses them.
   bool unmap_before_quiet = false;     ///< A worker unmaps as soon as a word is revoked.
   bool commit_without_reread = false;  ///< A worker emits tokens without asking the gate again.
+  bool commit_without_clock = false;   ///< A worker emits tokens without reading the clock.
   bool position_repeated = false;      ///< A worker that continues a text repeats a position.
   bool torn_record_read = false;       ///< A worker adopts a torn record.
   bool weights_not_reopened = false;   ///< A worker that lost its engine lease asks for no other.
@@ -103,9 +104,9 @@ class Broker : public Process {
   /// A call has arrived on this connection; the reply goes back on it.
   template <class Sent>
   void call(Connection& from, Sent message, ReplyHandler on_reply);
-  /// The same by an operator, who does not wait for the reply.
+  /// The same by an operator, who is next to the broker: no message is lost.
   template <class Sent>
-  void call(Sent message);
+  void call(Sent message, ReplyHandler on_reply = {});
   void receive(Event event) { queue_.push_back(std::move(event)); }
   /// The reply to the broker's own call `number` has arrived.
   void answered(std::uint64_t number, Event event);
@@ -281,9 +282,9 @@ void Broker::call(Connection& from, Sent message, ReplyHandler on_reply) {
 }
 
 template <class Sent>
-void Broker::call(Sent message) {
+void Broker::call(Sent message, ReplyHandler on_reply) {
   Caller caller = caller_of(nullptr, {}, Sent::kMethod);
-  waiting_[caller.call] = {};
+  waiting_[caller.call] = {.on_reply = std::move(on_reply)};
   receive(Call<Sent>{std::move(caller), std::move(message)});
 }
 

@@ -185,6 +185,7 @@ void Tenant::submit() {
   if (worker == nullptr) return;
   stream_ = &deps_.machine.connect(*this, *worker);
   Request& request = deps_.judge.submitted(*lease_, *this, *worker, *stream_);
+  request.tenant = name_;
   request.text = text_;
   request.resumes = std::exchange(resumes_next_, false);
   if (std::exchange(is_continued_, true)) deps_.judge.text_is_resumed(text_.id);

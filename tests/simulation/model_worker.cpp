@@ -159,11 +159,8 @@ wire::WorkerReady Worker::readiness() const {
 }
 
 void Worker::poll_timers() {
+  stop_expired();
   for (auto& [lease, held] : held_) {
-    if (held.running && is_expired(lease)) {
-      stops_.stop(held.running->stop_slot, LocalStop::LeaseExpired);
-      deps_.judge.notified_expired(lease);
-    }
     const bool down = state_of(lease) != LeaseState::Live;
     if (deps_.planted_bugs.unmap_before_quiet && down) unmap_all(lease);
   }
@@ -179,6 +176,15 @@ void Worker::poll_timers() {
 
 LeaseState Worker::state_of(LeaseId lease) const {
   return table_->word_of(lease).state();
+}
+
+/// As the watcher of deadlines, and LeaseChecks::stop_due before each commit.
+void Worker::stop_expired() {
+  for (const auto& [lease, held] : held_) {
+    if (!held.running || !is_expired(lease)) continue;
+    stops_.stop(held.running->stop_slot, LocalStop::LeaseExpired);
+    deps_.judge.notified_expired(lease);
+  }
 }
 
 bool Worker::is_expired(LeaseId lease) const {

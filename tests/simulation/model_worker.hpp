@@ -145,6 +145,7 @@ class Worker final : public Process, private RefusalListener {
   LeaseState state_of(LeaseId lease) const;
   void report_drained();
   void report_falsely();
+  void stop_expired();
   bool is_expired(LeaseId lease) const;
   std::optional<LeaseId> any_published() const;
   void end_readers(LeaseId shared);

@@ -131,7 +131,9 @@ void Worker::touch_memory(Thread& thread, SequenceMask live) {
 
 void Worker::commit() {
   if (deps_.machine.reach(FaultSite::WorkerCommitBeforeRecord, *this)) Fiber::pause();
-  const std::uint64_t begun = deps_.machine.step;
+  const Judge::CommitTime time{.begun = deps_.machine.step,
+                               .decided_at = deps_.machine.clock.now()};
+  if (!deps_.planted_bugs.commit_without_clock) stop_expired();
   SequenceMask decided = set_->all();
   if (!deps_.planted_bugs.commit_without_reread && launcher_) {
     decided = commit_on_card();
@@ -142,7 +144,7 @@ void Worker::commit() {
   for (std::size_t i = 0; i < in_step_.size(); ++i) {
     const auto held = held_.find(in_step_[i].lease);
     if ((decided >> i & 1) == 0 || held == held_.end() || !held->second.running) continue;
-    deps_.judge.token_emitted(*held->second.running->request, begun);
+    deps_.judge.token_emitted(*held->second.running->request, time);
     emit(held->second);
   }
   if (set_->engine_refused()) weights_ready_ = false;

@@ -15,6 +15,7 @@ constexpr int kIdleRounds = 150;             // a serving worker never becomes i
 constexpr int kSettleRounds = 40;            // worker segments are read while other workers unmap
 constexpr int kStepsAfterFault = 280;        // consequences take many steps
 constexpr std::uint32_t kMovesMemory = 6;    // one schedule in 6 begins with moving memory
+constexpr std::uint32_t kJoinsCell = 3;      // one schedule in 3 has an agent of a cell
 constexpr std::uint32_t kFinishesTexts = 8;  // one schedule in 8 goes on until all texts end
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 
@@ -64,12 +65,14 @@ Fault World::choose_fault() {
 
 /// Some schedules begin with every process starting up, most with a running service.
 void World::begin() {
+  if (machine_.one_in(kJoinsCell)) cell_agent_.join();
   for (std::size_t index = 0; index < kTenants; ++index) {
-    broker().call(wire::TenantAdmit{
-        .tenant = {std::string(kTenantNames[index])},
-        .max_blocks = 16 + machine_.pick(32),
-        .tier = index == kScavenger ? wire::Tier::Scavenger : wire::Tier::Standard,
-        .ttl_ms = 3000});
+    if (!cell_agent_.is_of_cell(kTenantNames[index]))
+      broker().call(wire::TenantAdmit{
+          .tenant = {std::string(kTenantNames[index])},
+          .max_blocks = 16 + machine_.pick(32),
+          .tier = index == kScavenger ? wire::Tier::Scavenger : wire::Tier::Standard,
+          .ttl_ms = 3000});
     spawn_tenant(index);
   }
   const Fault fault = choose_fault();

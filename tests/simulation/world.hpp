@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "tests/simulation/model_cell_agent.hpp"
 #include "tests/simulation/model_tenant.hpp"
 
 namespace leasehold::simulation {
@@ -24,6 +25,7 @@ class World {
   static constexpr std::size_t kTenants = 3;
   static constexpr std::string_view kTenantNames[] = {"a", "b", "c"};
   static constexpr std::size_t kGuaranteed = 0;
+  static constexpr std::size_t kOfCell = 1;  ///< In some schedules.
   static constexpr std::size_t kScavenger = 2;
 
   Fault choose_fault();
@@ -89,6 +91,7 @@ class World {
   Dependencies deps_;
   std::array<Worker*, kWorkers> workers_{};
   std::array<Tenant*, kTenants> tenants_{};
+  CellAgent cell_agent_{deps_, std::string(kTenantNames[kOfCell])};
   std::deque<const Process*> exits_;  ///< Exited processes whose pidfd the broker has not read yet.
 };
 

@@ -14,6 +14,8 @@ LeaseId World::any_lease() {
 
 /// The guaranteed tenant has a reserve of up to five extents, the scavenger stays one.
 void World::change_policy(std::size_t index) {
+  if (cell_agent_.is_of_cell(kTenantNames[index]))
+    return cell_agent_.change_part(8 + machine_.pick(40));
   wire::TenantAdmit admit{.tenant = {std::string(kTenantNames[index])},
                           .max_blocks = 8 + machine_.pick(40)};
   if (index == kGuaranteed) {
@@ -25,6 +27,7 @@ void World::change_policy(std::size_t index) {
 
 bool World::run_operator() {
   if (!broker().is_running() || broker().is_busy()) return false;
+  if (cell_agent_.act()) return true;
   const std::size_t index = machine_.pick(kTenants);
   const TenantId tenant{std::string(kTenantNames[index])};
   switch (machine_.pick(12)) {

@@ -27,8 +27,11 @@ void World::restart_dead_processes() {
 
 /// A broker that died before its journal was written knows no tenants.
 void World::admit_all() {
-  for (const std::string_view tenant : kTenantNames)
-    broker().call(wire::TenantAdmit{.tenant = {std::string(tenant)}, .max_blocks = kMaxBlocks});
+  for (std::size_t index = 0; index < kTenants; ++index) {
+    if (cell_agent_.is_of_cell(kTenantNames[index])) continue;
+    broker().call(
+        wire::TenantAdmit{.tenant = {std::string(kTenantNames[index])}, .max_blocks = kMaxBlocks});
+  }
 }
 
 /// Does what the event worker_untrusted asks of operators. A starting worker ends by itself.
@@ -48,6 +51,7 @@ void World::finish_texts() {
   std::ranges::transform(tenants_, texts.begin(), &Tenant::text_id);
   for (int round = 0; round < kFinishRounds; ++round) {
     restart_dead_processes();
+    cell_agent_.serve_without_end();
     settle();
     release_all_quarantined();
     end_untrusted_workers();

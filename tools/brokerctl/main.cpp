@@ -44,7 +44,8 @@ bool wait_unless_stopped(Duration duration) {
 
 bool needs_no_broker(const brokerctl::Verb& verb) {
   return std::holds_alternative<brokerctl::PrintText>(verb) ||
-         std::holds_alternative<brokerctl::MakeText>(verb);
+         std::holds_alternative<brokerctl::MakeText>(verb) ||
+         std::holds_alternative<brokerctl::AskCell>(verb);
 }
 
 /// Size of the terminal on stdout; empty if it is not one.
@@ -110,8 +111,9 @@ class Connection {
 
 Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
   if (needs_no_broker(arguments.verb)) {
-    return brokerctl::run(arguments,
-                          {.out = &std::cout, .set_exit_code = [&code](int it) { code = it; }});
+    return brokerctl::run(arguments, {.wait = wait_unless_stopped,
+                                      .out = &std::cout,
+                                      .set_exit_code = [&code](int it) { code = it; }});
   }
   Connection broker(cli::broker_address(arguments.socket, cli::read_environment()));
   const SystemClock clock;

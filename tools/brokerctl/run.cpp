@@ -68,6 +68,9 @@ class Runner {
     return {};
   }
   Result<void> operator()(const MakeText& text) { return (*this)(TRY(text.make())); }
+  Result<void> operator()(const AskCell& cell) {
+    return (*this)(TRY(cell.ask(dependencies_.wait)));
+  }
 
   Result<void> operator()(Show query) {
     switch (query) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "common/cli/print_error.hpp"
@@ -60,6 +61,27 @@ std::string minute_text(const std::optional<std::int64_t>& unix_ms, const char* 
   return text;
 }
 
+namespace {
+
+constexpr std::int64_t kNs_per_ms = 1'000'000;
+
+std::string ceiling_text(const wire::CellView& cell) {
+  if (cell.ceiling_boottime_ns == std::numeric_limits<std::int64_t>::max()) return "none";
+  return cell.ceiling_left_ms == 0 ? "passed" : nanoseconds_text(cell.ceiling_left_ms * kNs_per_ms);
+}
+
+void add_cell(cli::Table& table, const wire::CellView& cell) {
+  table.rows.push_back({"cell", printable(cell.cell.value)});
+  table.rows.push_back({"  agent", cell.has_agent ? "connected" : "not connected"});
+  table.rows.push_back({"  incarnation", number(cell.incarnation)});
+  table.rows.push_back({"  time to the ceiling", ceiling_text(cell)});
+  table.rows.push_back(
+      {"  age of the ceiling", nanoseconds_text(cell.ceiling_age_ms * kNs_per_ms)});
+  table.rows.push_back({"  tenants", number(cell.tenants)});
+}
+
+}  // namespace
+
 cli::Table status_table(const wire::StatusView& status) {
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
   auto add = [&](std::string what, std::string value) {
@@ -95,6 +117,7 @@ cli::Table status_table(const wire::StatusView& status) {
   if (status.workers_asleep > 0) add("workers asleep", number(status.workers_asleep));
   add("tenants", number(status.tenants));
   add("  live", number(status.tenants_live));
+  if (status.cell) add_cell(table, *status.cell);
   add("isolation", or_dash(printable(status.isolation)));
   add("table slots changed by others", number(status.tampered));
   add("decisions not journaled at once", number(status.journal_faults));

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <exception>
 #include <utility>
 
 #include "common/machine/service_manager.hpp"
 #include "common/random.hpp"
 #include "ipc/http/http_await.hpp"
+#include "tools/cell/rethrow.hpp"
 
 namespace leasehold::cell {
 namespace {
@@ -40,20 +40,22 @@ Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, M
     : io_(io),
       clock_(clock),
       options_(std::move(options)),
-      keys_(options_.cell),
+      keys_(options_.address.cell),
       file_(std::move(file)),
-      etcd_(io, options_.etcd),
+      etcd_(io, options_.address.etcd),
+      broker_(io, clock, etcd_, options_),
       timer_(io),
       membership_(keys_, options_.host) {}
 
-void Agent::start() {
-  boost::asio::co_spawn(io_, run(), [](const std::exception_ptr& error) {
-    if (error) std::rethrow_exception(error);
-  });
+Result<void> Agent::start() {
+  TRY(broker_.start());
+  boost::asio::co_spawn(io_, run(), kRethrow);
+  return {};
 }
 
 awaitable<void> Agent::run() {
   resume();
+  tell_broker();
   co_await read_config();
   while (true) {
     co_await beat();
@@ -76,7 +78,7 @@ void Agent::resume() {
                  saved.error().detail);
   } else if (*saved) {
     membership_.resume(**saved);
-    spdlog::info("membership resumed cell={} host={} incarnation={}", options_.cell.value,
+    spdlog::info("membership resumed cell={} host={} incarnation={}", options_.address.cell.value,
                  options_.host.value, (*saved)->incarnation.value);
   }
 }
@@ -93,8 +95,8 @@ awaitable<void> Agent::read_config() {
     }
     if (config) {
       config_ = *config;
-      spdlog::info("cell found cell={} ttl_ms={} slack_ms={}", options_.cell.value, config_.ttl_ms,
-                   config_.slack_ms);
+      spdlog::info("cell found cell={} ttl_ms={} slack_ms={}", options_.address.cell.value,
+                   config_.ttl_ms, config_.slack_ms);
       lost_.reset();
       co_return;
     }
@@ -120,9 +122,11 @@ awaitable<void> Agent::beat() {
                           .audit_head = {}};
   auto call = membership_.next_call(record);
   if (!call) co_return report_lost(call.error());
+  const TimePoint ceiling = membership_.ceiling();
   membership_.sent(record, clock_.now());
   if (const auto written = file_.write(membership_.saved()); !written)
     co_return report_lost(written.error());
+  if (membership_.ceiling() < ceiling) tell_broker();  // the TTL has become shorter
   etcd::Transaction transaction = *std::move(call);
   const auto reply = co_await etcd_.commit(std::move(transaction));
   if (!reply) co_return report_lost(reply.error());
@@ -132,6 +136,7 @@ awaitable<void> Agent::beat() {
   lost_.reset();
   // A join is known only now. An error is reported when the next beat writes the file.
   (void)file_.write(membership_.saved());
+  tell_broker();
   enter(*change);
   if (*change == MembershipChange::NameInUse) {
     co_await expire_own_name(*reply);
@@ -147,10 +152,10 @@ void Agent::enter(MembershipChange change) {
       is_past_ceiling_ = false;
       const auto owner = membership_.owner();
       spdlog::info("host joined cell={} host={} incarnation={} ceiling_in_ms={}",
-                   options_.cell.value, options_.host.value, owner->incarnation.value,
+                   options_.address.cell.value, options_.host.value, owner->incarnation.value,
                    ms(membership_.ceiling() - clock_.now()));
-      notify_service_manager(fmt::format("READY=1\nSTATUS=Member of {} as {}", options_.cell.value,
-                                         options_.host.value));
+      notify_service_manager(fmt::format("READY=1\nSTATUS=Member of {} as {}",
+                                         options_.address.cell.value, options_.host.value));
       return;
     }
     case MembershipChange::Renewed:

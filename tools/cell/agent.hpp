@@ -1,4 +1,5 @@
-/// Keeps this host a member of its cell, and reports its state in the log.
+/// Keeps this host a member of its cell, gives the broker its ceiling, and reports its state in the
+/// log.
 ///
 /// Lifetime: `io` and `clock` outlive the agent. Threads: the one that runs `io`.
 #pragma once
@@ -12,6 +13,7 @@
 
 #include "common/clock.hpp"
 #include "ipc/etcd/client.hpp"
+#include "tools/cell/broker_side.hpp"
 #include "tools/cell/decide/membership.hpp"
 #include "tools/cell/decide/silent_hosts.hpp"
 #include "tools/cell/membership_file.hpp"
@@ -25,8 +27,8 @@ class Agent {
   static Result<std::unique_ptr<Agent>> create(boost::asio::io_context& io, const Clock& clock,
                                                Options options);
 
-  /// Joins and beats until `io` stops.
-  void start();
+  /// Joins and beats until `io` stops. Errors: those of BrokerSide::start.
+  Result<void> start();
 
  private:
   Agent(boost::asio::io_context& io, const Clock& clock, Options options, MembershipFile file);
@@ -39,6 +41,7 @@ class Agent {
   void resume();
   void enter(MembershipChange change);
   void obey_operator();
+  void tell_broker() { broker_.set_membership(membership_.owner(), membership_.ceiling()); }
   void report_lost(const Error& error);
   void report_ceiling();
   Duration time_to_next_beat() const;
@@ -49,6 +52,7 @@ class Agent {
   CellKeys keys_;
   MembershipFile file_;
   etcd::Client etcd_;
+  BrokerSide broker_;
   boost::asio::steady_timer timer_;
   CellConfig config_;
   Membership membership_;

@@ -21,7 +21,7 @@ Result<void> run(cell::Options options) {
   const auto agent = TRY(cell::Agent::create(io, clock, std::move(options)));
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code&, int) { io.stop(); });
-  agent->start();
+  TRY(agent->start());
   io.run();
   notify_service_manager("STOPPING=1");
   spdlog::info("agent stops");

@@ -1,19 +1,19 @@
 /// Command line of leasehold-cell.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <variant>
 
-#include "ipc/etcd/client.hpp"
+#include "tools/cell/config/etcd_options.hpp"
 #include "tools/cell/decide/names.hpp"
 
 namespace leasehold::cell {
 
 struct Options {
-  etcd::ClientOptions etcd;
-  CellName cell;
+  CellAddress address;
   HostName host;
+  std::string broker_socket;
+  std::string socket;  ///< Where workers ask for unknown keys; empty: nowhere.
   std::string door;
   std::string state_directory;
   std::string log_level = "info";

@@ -11,7 +11,6 @@
 #include "ipc/http/http_listener.hpp"
 #include "ipc/http/page_server.hpp"
 #include "tools/gateway/client_connection.hpp"
-#include "tools/gateway/tls.hpp"
 
 namespace leasehold::gateway {
 
@@ -32,7 +31,7 @@ struct Gateway::State : std::enable_shared_from_this<State> {
 
   std::unique_ptr<Hosts> hosts;
   std::shared_ptr<Shared> shared;
-  std::optional<TlsServer> tls;
+  std::optional<http::TlsServer> tls;
   std::unique_ptr<http::Listener> listener;
   std::unique_ptr<http::PageServer> metrics;
   std::map<ConnectionId, std::weak_ptr<PumpedStream>> connections;
@@ -96,12 +95,12 @@ awaitable<void> Gateway::State::serve(http::Stream stream, http::PeerAddress pee
 Result<std::unique_ptr<Gateway>> Gateway::create(asio::io_context& io, const Clock& clock,
                                                  const Options& options) {
   auto state = std::make_shared<State>();
-  TlsClient host_tls = TRY(TlsClient::load(options.host_ca));
+  http::TlsClient host_tls = TRY(http::TlsClient::load(options.host_ca, "--host-ca"));
   state->hosts = TRY(Hosts::create(io, clock, options.hosts, std::move(host_tls)));
   state->shared = std::shared_ptr<Shared>(new Shared{io, clock, options, *state->hosts});
   if (options.certificate) {
     const auto& [certificate, key] = *options.certificate;
-    state->tls.emplace(TRY(TlsServer::load(certificate, key)));
+    state->tls.emplace(TRY(http::TlsServer::load(certificate, key)));
   }
   state->listener = TRY(http::Listener::create(io, options.listen, kSocketMode));
   if (options.metrics) {
@@ -139,7 +138,8 @@ void Gateway::serve() {
 
 /// Options has no invalid list, so that the last step does not fail.
 Result<void> Gateway::reload(const std::vector<HostAddress>& hosts) {
-  TlsClient host_tls = TRY(TlsClient::load(state_->shared->options.host_ca));
+  http::TlsClient host_tls =
+      TRY(http::TlsClient::load(state_->shared->options.host_ca, "--host-ca"));
   if (state_->tls) TRY(state_->tls->reload());
   state_->hosts->set_tls(std::move(host_tls));
   return state_->hosts->set_list(hosts);

@@ -17,7 +17,7 @@ namespace leasehold::gateway {
 class Gateway {
  public:
   /// Listens at once; connections wait in the backlog until `serve`. Errors: those of
-  /// http::Listener, TlsServer and TlsClient.
+  /// http::Listener, http::TlsServer and http::TlsClient.
   static Result<std::unique_ptr<Gateway>> create(boost::asio::io_context& io, const Clock& clock,
                                                  const Options& options);
   ~Gateway();
@@ -27,8 +27,8 @@ class Gateway {
   std::string metrics_on() const;
   void serve();
   /// Reads the certificate and the authorities of hosts again, and makes these the hosts. Errors:
-  /// those of TlsClient::load, TlsServer::reload and Hosts::set_list; after an error all three are
-  /// those of before.
+  /// those of http::TlsClient::load, http::TlsServer::reload and Hosts::set_list; after an error
+  /// all three are those of before.
   Result<void> reload(const std::vector<HostAddress>& hosts);
   /// Accepts no more connections. Running texts continue.
   void drain();

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "ipc/http/name_lookup.hpp"
+#include "ipc/http/tls/tls.hpp"
 #include "tools/gateway/host_address.hpp"
 #include "tools/gateway/host_connection.hpp"
-#include "tools/gateway/tls.hpp"
 
 namespace leasehold::gateway {
 
@@ -29,7 +29,7 @@ class HostLink {
  public:
   static constexpr std::size_t kMaxIdle = 64;
 
-  HostLink(boost::asio::io_context& io, HostAddress address, TlsClient* tls)
+  HostLink(boost::asio::io_context& io, HostAddress address, http::TlsClient* tls)
       : io_(io), address_(std::move(address)), tls_(tls) {}
 
   const HostAddress& address() const { return address_; }
@@ -52,7 +52,7 @@ class HostLink {
   };
   /// Sends a request and reads the head of its answer. A kept connection that the host has closed
   /// meanwhile is replaced by a new one. Errors: ConnectionRefused without a connection; those of
-  /// HostConnection and TlsClient.
+  /// HostConnection and http::TlsClient.
   boost::asio::awaitable<Result<HostExchange>> exchange(Call call);
   /// Opens a connection for one request whose caller sends it. Errors: as exchange.
   boost::asio::awaitable<Result<std::shared_ptr<HostConnection>>> connect();
@@ -74,7 +74,7 @@ class HostLink {
 
   boost::asio::io_context& io_;
   HostAddress address_;
-  TlsClient* tls_;
+  http::TlsClient* tls_;
   http::NameLookup names_;
   http::Endpoints endpoints_;
   bool must_resolve_ = true;

@@ -43,7 +43,7 @@ std::vector<std::string> texts_of(const std::vector<HostAddress>& addresses) {
 
 Result<std::unique_ptr<Hosts>> Hosts::create(asio::io_context& io, const Clock& clock,
                                              const std::vector<HostAddress>& addresses,
-                                             TlsClient tls) {
+                                             http::TlsClient tls) {
   auto table = TRY(HostTable::create(texts_of(addresses), kPollInterval + kPollTimeout));
   auto hosts = std::unique_ptr<Hosts>(new Hosts(io, clock, std::move(table), std::move(tls)));
   for (const HostAddress& address : addresses) hosts->add(address);

@@ -27,7 +27,7 @@ class Hosts {
   /// Errors: those of HostTable::create.
   static Result<std::unique_ptr<Hosts>> create(boost::asio::io_context& io, const Clock& clock,
                                                const std::vector<HostAddress>& addresses,
-                                               TlsClient tls);
+                                               http::TlsClient tls);
 
   /// Begins to ask.
   void start();
@@ -35,7 +35,7 @@ class Hosts {
   /// changed then.
   Result<void> set_list(const std::vector<HostAddress>& addresses);
   /// For connections that begin from now on.
-  void set_tls(TlsClient tls) { tls_ = std::move(tls); }
+  void set_tls(http::TlsClient tls) { tls_ = std::move(tls); }
   /// Stops asking: the coroutines end by themselves.
   void stop() { is_stopping_ = true; }
 
@@ -52,7 +52,7 @@ class Hosts {
   std::vector<HostId> answering() const;
 
  private:
-  Hosts(boost::asio::io_context& io, const Clock& clock, HostTable table, TlsClient tls)
+  Hosts(boost::asio::io_context& io, const Clock& clock, HostTable table, http::TlsClient tls)
       : io_(io), clock_(clock), table_(std::move(table)), tls_(std::move(tls)) {}
   struct Host {
     std::unique_ptr<HostLink> link;
@@ -69,7 +69,7 @@ class Hosts {
   boost::asio::io_context& io_;
   const Clock& clock_;
   HostTable table_;
-  TlsClient tls_;
+  http::TlsClient tls_;
   std::vector<Host> hosts_;  // by HostId
   bool is_started_ = false;
   bool is_stopping_ = false;

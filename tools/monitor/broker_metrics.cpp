@@ -70,6 +70,21 @@ void add_leases(Exposition& page, const wire::StatusView& status) {
              status.workers_asleep);
 }
 
+void add_cell(Exposition& page, const wire::StatusView& status) {
+  if (!status.cell) return;
+  const auto seconds = [](std::int64_t ms) { return static_cast<double>(ms) * 1e-3; };
+  page.gauge({"leasehold_broker_cell_ceiling_seconds",
+              "Time for which tenants of the cell may still run; 0 when they may not"},
+             seconds(status.cell->ceiling_left_ms));
+  page.gauge({"leasehold_broker_cell_ceiling_age_seconds", "Time since the ceiling last moved"},
+             seconds(status.cell->ceiling_age_ms));
+  page.gauge(
+      {"leasehold_broker_cell_agent_connected", "1 while the agent of the cell is connected"},
+      status.cell->has_agent ? 1 : 0);
+  page.gauge({"leasehold_broker_cell_tenants", "Tenants that belong to the cell"},
+             status.cell->tenants);
+}
+
 /// Samples of one metric must follow each other, so each metric is added for both pools at once.
 void add_memory(Exposition& page, const wire::StatusView& status) {
   const auto for_both = [&](const metrics::Name& name, const auto& add_pool) {
@@ -171,6 +186,7 @@ std::string broker_metrics(const BrokerState& state) {
               {"isolation", state.status.isolation},
               {"version", std::string(version())}});
   add_leases(page, state.status);
+  add_cell(page, state.status);
   add_memory(page, state.status);
   add_faults(page, state.status);
   add_tenants(page, state);

@@ -4,6 +4,7 @@
 
 #include "common/clock.hpp"
 #include "ipc/segment/gate_set.hpp"
+#include "worker/engine/running_requests.hpp"
 
 namespace leasehold {
 
@@ -18,6 +19,16 @@ inline LocalStop expiry_stop(const LeaseExpiry& lease, TimePoint now) {
   const bool over = lease.deadline.boottime_ns != 0 && lease.deadline <= now;
   if (!over) return LocalStop::None;
   return lease.broker_disconnected ? LocalStop::BrokerLost : LocalStop::LeaseExpired;
+}
+
+/// The reason for which the request must stop at `now`; None when it may continue.
+inline LocalStop deadline_stop(const RunningRequest& running_request, LeaseExpiry lease,
+                               TimePoint now) {
+  const LocalStop by_lease = expiry_stop(lease, now);
+  if (by_lease != LocalStop::None) return by_lease;
+  if (running_request.deadline && *running_request.deadline <= now)
+    return LocalStop::DeadlineExceeded;
+  return LocalStop::None;
 }
 
 }  // namespace leasehold

@@ -16,14 +16,6 @@ constexpr TimePoint kEndOfTime{std::numeric_limits<std::int64_t>::max()};
 
 }  // namespace
 
-LocalStop deadline_stop(const RunningRequest& running_request, LeaseExpiry lease, TimePoint now) {
-  const LocalStop by_lease = expiry_stop(lease, now);
-  if (by_lease != LocalStop::None) return by_lease;
-  if (running_request.deadline && *running_request.deadline <= now)
-    return LocalStop::DeadlineExceeded;
-  return LocalStop::None;
-}
-
 TimePoint next_deadline_check(const RunningRequests& running_requests, const TableReader& table,
                               TimePoint now) {
   TimePoint next = kEndOfTime;

@@ -3,7 +3,8 @@
 /// Its thread sleeps until the earliest deadline on CLOCK_BOOTTIME, so a deadline that passes while
 /// the machine is suspended takes effect on wake-up, and no gate reads a clock. Renewals move a
 /// lease's deadline in the table, so the watcher reads it again after each sleep. While no request
-/// runs, the thread sleeps until a request starts.
+/// runs, the thread sleeps until a request starts. Before each commit the engine applies the same
+/// rule, because both threads may have been stopped together.
 ///
 /// Lifetime: everything in Dependencies outlives the watcher.
 #pragma once
@@ -18,9 +19,6 @@
 #include "worker/engine/running_requests.hpp"
 
 namespace leasehold {
-
-/// The reason for which the request must stop at `now`; None when it may continue.
-LocalStop deadline_stop(const RunningRequest& running_request, LeaseExpiry lease, TimePoint now);
 
 /// The time at which the deadlines must be read again: the earliest deadline, but at most a second
 /// from now; the largest TimePoint while no request runs.

@@ -8,6 +8,7 @@
 #include <ranges>
 #include <thread>
 
+#include "worker/program/cell_keys.hpp"
 #include "worker/program/request_directory.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/serve/resumable_streams.hpp"
@@ -20,10 +21,6 @@ namespace {
 constexpr auto kCheckTimeout = std::chrono::seconds(10);
 constexpr auto kHttpCloseWaitInterval = std::chrono::milliseconds(5);
 constexpr int kMaxHttpCloseWaits = 200;
-
-Result<wire::KeyOwner> key_of(Result<control::Payload> reply) {
-  return wire::KeyOwner::from_json(TRY(std::move(reply)).body);
-}
 
 Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
   return wire::TenantCheck::from_json(TRY(std::move(reply)).body);
@@ -62,18 +59,13 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
   const OpenedModel& model = *deps.model;
   if (!options.batch_dir.empty())
     batches_ = TRY(batch::BatchStore::open(options.batch_dir, options.batch_limits));
+  const auto keys = std::make_shared<CellKeys>(io_.context(), *deps.broker, options.cell_socket);
   http::Server::Dependencies dependencies{
       .io = &io_.context(),
       .clock = deps.clock,
       .check_key =
-          [&broker = *deps.broker](std::string api_key, http::Server::OnChecked done) {
-            broker.call_async(
-                std::string(wire::KeyCheck::kMethod),
-                {.body = wire::KeyCheck{.api_key = std::move(api_key)}.to_json()},
-                [done = std::move(done)](Result<control::Payload> reply) mutable {
-                  done(key_of(std::move(reply)));
-                },
-                kCheckTimeout);
+          [keys](std::string api_key, http::Server::OnChecked done) {
+            keys->check(std::move(api_key), std::move(done));
           },
       .check_tenants =
           [&broker = *deps.broker](const wire::TenantCheck& check,

@@ -7,6 +7,7 @@
 
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/succession.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/keys.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
 #include "broker/decide/worker/unavailable.hpp"
@@ -88,6 +89,7 @@ Result<void> check_acquire(const Decision& decision, const Caller& caller,
   if (decision.state.stopping) return std::unexpected(broker_stopping());
   const Tenant* tenant = TRY(tenant_of_acquire(decision, caller, acquire));
   if (tenant->draining) return std::unexpected(tenant_draining(acquire.tenant));
+  TRY(require_ceiling(decision, *tenant));
   if (acquire.ttl_ms < 0) {
     return fail(Errc::BadRequest,
                 fmt::format("ttl_ms is {}; it must be 0 or more", acquire.ttl_ms));

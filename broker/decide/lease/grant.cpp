@@ -16,6 +16,7 @@
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/publish.hpp"
 #include "broker/decide/worker/liveness.hpp"
 
@@ -153,7 +154,7 @@ LeaseRecord& open_tenant_lease(Decision& decision, const Caller& caller,
   record.ttl = std::chrono::milliseconds(ttl_ms);
   const auto& max_lifetime = decision.state.tenants.find(acquire.tenant)->policy.max_lifetime_ms;
   if (max_lifetime) record.last_deadline = decision.now + std::chrono::milliseconds(*max_lifetime);
-  record.deadline = record.deadline_after(decision.now);
+  choose_deadline(decision.state, record, record.deadline_after(decision.now));
   return record;
 }
 
@@ -290,11 +291,17 @@ Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
                                    .blocks = charged ? record.charged_blocks : owned * per_extent}};
 }
 
+/// Retry interval for blocks that the cell may add to this host's part.
+constexpr std::int64_t kPartGrows_ms = 1'000;
+
 /// As allow_blocks; an error also names the tenant.
-Result<BlockAllowance> allow_blocks_of(const TenantId& tenant, const BlockDemand& demand) {
+Result<BlockAllowance> allow_blocks_of(const wire::TenantPolicy& policy,
+                                       const BlockDemand& demand) {
   auto allowed = allow_blocks(demand);
-  if (!allowed)
-    allowed.error().detail = fmt::format("tenant {}: {}", tenant.value, allowed.error().detail);
+  if (allowed) return allowed;
+  Error& error = allowed.error();
+  error.detail = fmt::format("tenant {}: {}", policy.tenant.value, error.detail);
+  if (policy.cell && error.retry_after_ms == 0) error.retry_after_ms = kPartGrows_ms;
   return allowed;
 }
 
@@ -313,13 +320,14 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
                               const wire::LeaseAcquire& acquire, const GrantTerms& terms) {
   State& state = decision.state;
   Tenant& tenant = *state.tenants.find(acquire.tenant);
+  TRY(require_part(decision, tenant));
   const Adoption adoption = find_adoption(state, caller, acquire, *terms.worker);
   const BlockDemand blocks{
       .max_blocks = tenant.policy.max_blocks,
       .charged_others = charged_to_others(state, acquire.tenant, terms.replaces),
       .wanted = std::max(acquire.blocks, adoption.blocks),
       .blocks_per_extent = terms.worker->blocks_per_extent};
-  const auto within_quota = allow_blocks_of(acquire.tenant, blocks);
+  const auto within_quota = allow_blocks_of(tenant.policy, blocks);
   if (!within_quota && !acquire.scavenger)
     return refuse_or_end_own_scavengers(decision, acquire.tenant, within_quota.error());
   const BlockAllowance allowed = TRY(within_quota);

@@ -5,6 +5,7 @@
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/tenant/cell.hpp"
 
 namespace leasehold {
 
@@ -55,9 +56,9 @@ Result<LeaseRecord*> find_claimed(State& state, const wire::LeaseHold& hold) {
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseRenew& renew) {
   LeaseRecord& record = *TRY(find_held(decision.state, caller, renew.lease));
   TRY(require_live(record));
-  record.deadline = record.deadline_after(decision.now);
-  decision.touch(record.id());
-  decision.add(effect::SetDeadline{record.id(), record.deadline});
+  if (const Tenant* tenant = decision.state.tenants.find(record.tenant))
+    TRY(require_ceiling(decision, *tenant));
+  set_deadline(decision, record, record.deadline_after(decision.now));
   return Answer{wire::LeaseRenewed{.deadline_boottime_ns = record.deadline.boottime_ns}};
 }
 
@@ -108,6 +109,7 @@ void decide_event(Decision& decision, const ConnectionClosed& closed) {
   if (worker != nullptr) mark_worker_lost(decision, *worker);
   revoke_held_by(decision, closed.connection);
   end_step_watch(decision, closed.connection);
+  forget_agent(decision.state, closed.connection);
 }
 
 void decide_event(Decision& decision, const HolderExited& exited) {

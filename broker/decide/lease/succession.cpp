@@ -11,6 +11,7 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
 #include "broker/decide/worker/unavailable.hpp"
 #include "broker/decide/worker/worker_replace.hpp"
@@ -69,14 +70,6 @@ bool is_successor(const Worker& worker, const Worker& old) {
 
 bool is_handover(const LeaseRecord& by) {
   return by.replace_mode == wire::RebindMode::Failover;
-}
-
-/// Sets the deadline of the new lease. Until the call is answered, the holder does not know the
-/// lease and cannot renew it.
-void set_deadline(Decision& decision, LeaseRecord& by, TimePoint deadline) {
-  by.deadline = deadline;
-  decision.touch(by.id());
-  decision.add(effect::SetDeadline{by.id(), deadline});
 }
 
 /// Drains the old lease, whose requests move to the new one on the same worker. If an operator
@@ -183,6 +176,7 @@ void begin_succession(Decision& decision, LeaseId old, LeaseRecord& by) {
 void finish_succession(Decision& decision, LeaseRecord& by, CallId call) {
   if (!is_handover(by) || by.adopted_from) return answer(decision, by, call);
   by.open_call = call;
+  // Until the call is answered, the holder does not know the lease and cannot renew it.
   const TimePoint latest = decision.now + handover_grace(decision.state.config);
   set_deadline(decision, by, std::max(by.deadline_after(decision.now), latest));
   hand_over(decision, by);

@@ -8,6 +8,8 @@
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reserves.hpp"
+#include "broker/decide/tenant/admit.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/keys.hpp"
 #include "broker/decide/tenant/quota.hpp"
 
@@ -15,7 +17,8 @@ namespace leasehold {
 
 namespace {
 
-/// Lets running requests grow within the quota that admitted them.
+/// Lets running requests grow within the quota that admitted them. Not for a tenant of a cell:
+/// another host may have the blocks by then.
 void keep_earlier_quota(State& state, const TenantId& tenant, std::uint32_t quota) {
   for (const LeaseId id : state.leases.open_leases()) {
     LeaseRecord& record = state.leases.at(id);
@@ -41,21 +44,29 @@ void write_removal(Decision& decision, const Caller& caller, Removal removal) {
 
 }  // namespace
 
-CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
+Result<Tenant*> put_policy(Decision& decision, const wire::TenantPolicy& policy) {
   Tenants& tenants = decision.state.tenants;
-  const Tenant* known = tenants.find(admit.tenant);
+  const Tenant* known = tenants.find(policy.tenant);
   const bool is_new = known == nullptr;
   const std::uint32_t earlier = is_new ? 0 : known->policy.max_blocks;
-  const wire::TenantPolicy policy = with_changes(known, admit);
   TRY(check_policy(policy));
   TRY(require_coverable(decision.state, policy));
   const std::uint64_t reserved_bytes = reserve_for(decision.state, policy);
   TRY(tenants.admit(policy, decision.now));
-  Tenant& tenant = *tenants.find(admit.tenant);
+  Tenant& tenant = *tenants.find(policy.tenant);
   tenant.reserved_bytes = reserved_bytes;
   if (is_new) tenant.admitted_unix_ms = decision.state.wall.unix_ms(decision.now);
-  keep_earlier_quota(decision.state, admit.tenant, earlier);
-  decision.touched.tenants.push_back(admit.tenant);
+  if (!policy.cell) keep_earlier_quota(decision.state, policy.tenant, earlier);
+  decision.touched.tenants.push_back(policy.tenant);
+  return &tenant;
+}
+
+/// Not even the agent changes a tenant of a cell in this way: its limits have a revision.
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::TenantAdmit& admit) {
+  const Tenant* known = decision.state.tenants.find(admit.tenant);
+  if (known != nullptr) TRY(require_local(*known));
+  const wire::TenantPolicy policy = with_changes(known, admit);
+  TRY(put_policy(decision, policy));
   decision.touched.durable = true;
   record_operator_action(
       decision, {.uid = caller.uid, .action = "admit", .object = "tenant:" + admit.tenant.value});
@@ -72,6 +83,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
     return std::nullopt;
   }
   std::vector<LeaseId> leases = TRY(leases_named(decision.state, std::nullopt, remove.tenant));
+  TRY(require_remover(decision.state, caller, *tenants.find(remove.tenant)));
   if (!leases.empty() && !remove.revoke) {
     return fail(Errc::IllegalTransition,
                 fmt::format("tenant {} has {} live leases; wait for them to end, or repeat with "

@@ -8,6 +8,7 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/keys.hpp"
 #include "broker/decide/tenant/quota.hpp"
 #include "ipc/control/tokens/api_key.hpp"
@@ -66,6 +67,7 @@ Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) 
                             key.expires_unix_ms, fmt::gmtime(key.expires_unix_ms / 1000)));
   }
   const wire::TenantPolicy& policy = state.tenants.find(key.tenant)->policy;
+  if (policy.cell) return {};  // the policy is only this host's part of what the cell permits
   const wire::RateLimits& rates = key.limits.rates;
   TRY(check_limit("max_concurrent", key.limits.max_concurrent, std::optional(policy.max_concurrent),
                   key.tenant));
@@ -93,6 +95,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
         Errc::UnknownTenant,
         fmt::format("no tenant {}; admit it with `brokerctl tenants admit`", create.tenant.value));
   }
+  TRY(require_owner(state, caller, *state.tenants.find(create.tenant)));
   const ApiKeyId id = api_key_id(create.hash);
   const journal::ApiKeyRow key{.id = id,
                                .tenant = create.tenant,
@@ -116,6 +119,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
   State& state = decision.state;
   const journal::ApiKeyRow* known = state.api_keys.find(update.key);
   if (known == nullptr) return unknown_key(update.key);
+  TRY(require_owner(state, caller, *state.tenants.find(known->tenant)));
   journal::ApiKeyRow changed = *known;
   changed.limits = update.limits;
   changed.expires_unix_ms = update.expires_unix_ms.value_or(0);
@@ -143,6 +147,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
       !state.api_keys.is_revocation_unwritten(revoke.key)) {
     return unknown_key(revoke.key);
   }
+  if (const journal::ApiKeyRow* known = state.api_keys.find(revoke.key))
+    TRY(require_owner(state, caller, *state.tenants.find(known->tenant)));
   std::vector<LeaseId> leases = end_leases_of(decision, revoke.key);
   touch_tenant_of(decision, revoke.key);
   state.api_keys.revoke(revoke.key);

@@ -155,9 +155,10 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
                             .max_concurrent = share.assigned,
                             .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
                             .weight = tenant->policy.weight,
-                            .divided = tenant->shares.size() > 1,
+                            .divided = tenant->shares.size() > 1 || tenant->policy.cell,
                             .request_blocks = most_blocks_on(decision.state, *tenant, worker)};
     set_rates(quota, decision, tenant->shares, share, limited);
+    if (tenant->policy.cell) quota.rates.starts_empty = tenant->part_workers.insert(worker).second;
     if (share.sent.revision != 0 && is_same(quota, share.sent)) continue;
     effect::SendQuota sent = send_quota(decision, *tenant, worker, std::move(quota));
     share.sent = sent.quota;

@@ -157,6 +157,7 @@ struct TakeReport {
   Report operator()(const events::WorkerReplacement&) const { return Report::NotItsOwn; }
   Report operator()(const events::WorkerService&) const { return Report::NotItsOwn; }
   Report operator()(const events::KeyExpired&) const { return Report::NotItsOwn; }
+  Report operator()(const events::CellMembership&) const { return Report::NotItsOwn; }
 };
 
 /// Adds to a worker's report what only the broker knows about the revocation and the replacement.

@@ -13,6 +13,9 @@ namespace leasehold {
 /// Names an API key (ipc/control/tokens/api_key.hpp).
 using ApiKeyId = StrongName<struct ApiKeyTag>;
 
+/// Names a cell: hosts that share the limits of tenants (tools/cell/README.md).
+using CellName = StrongName<struct CellTag>;
+
 }  // namespace leasehold
 
 namespace leasehold::wire {

@@ -23,9 +23,11 @@ struct KeyLimits {
   RateLimits rates;
 };
 
-/// `key.create`: stores the hash of an API key for a tenant; only the caller has the key. Reply:
-/// Empty. Errors: UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (the key exists,
-/// expires in the past, or has a limit above its tenant's), DiskFull (no key was created).
+/// `key.create`: stores the hash of an API key for a tenant; only the caller has the key. Only the
+/// agent changes keys of a cell's tenant; others get PermissionDenied. Reply: Empty. Errors:
+/// UnknownTenant, QuotaConcurrent (64 keys per tenant), BadRequest (the key exists, expires in the
+/// past, or has a limit above its tenant's, unless that is of a cell), DiskFull (no key was
+/// created).
 struct KeyCreate : Message<KeyCreate> {
   static constexpr std::string_view kMethod = "key.create";
   TenantId tenant;

@@ -119,7 +119,13 @@ static void describe_limit(auto& m, auto& fields) {
   fields.with_default("limit", m.limit, kPageItems.high, kPageItems);
 }
 
-void describe(Is<TenantList, ExtentList> auto& m, auto& fields) {
+void describe(Is<TenantList> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("after", m.after);
+  describe_limit(m, fields);
+}
+
+void describe(Is<ExtentList> auto& m, auto& fields) {
   fields.field("after", m.after);
   describe_limit(m, fields);
 }

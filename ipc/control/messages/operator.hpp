@@ -17,8 +17,10 @@ namespace leasehold::wire {
 /// What a tenant may use. `tenant.list` returns it, and the journal keeps it.
 struct TenantPolicy : Message<TenantPolicy> {
   TenantId tenant;
-  std::uint32_t max_concurrent = 1;  ///< Requests that run at once; 1 … 64.
-  std::uint32_t max_blocks = 1024;   ///< KV blocks over all leases of the tenant; 1 … 2^20.
+  /// Requests that run at once; 1 … 64. A tenant of a cell may have 0.
+  std::uint32_t max_concurrent = 1;
+  /// KV blocks over all leases of the tenant; 1 … 2^20. A tenant of a cell may have 0.
+  std::uint32_t max_blocks = 1024;
   /// KV blocks kept for the tenant; 0 … max_blocks, and 0 unless the tier is Guaranteed. The
   /// reserve is in whole extents, and its bytes are fixed when the field is set.
   std::uint32_t reserved_blocks = 0;
@@ -32,6 +34,9 @@ struct TenantPolicy : Message<TenantPolicy> {
   std::uint32_t rebind_burst = 256;  ///< Revoked leases that it may replace at once; 1 … 2^20.
   RateLimits rates;
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
+  /// The cell that owns the tenant: only its agent changes the policy (cell/cell.hpp), and the
+  /// leases end at the ceiling. Empty: the tenant belongs to this host.
+  std::optional<CellName> cell;
 };
 
 /// `tenant.admit`: creates a tenant, or changes it. The ranges are those of TenantPolicy. A missing
@@ -39,8 +44,8 @@ struct TenantPolicy : Message<TenantPolicy> {
 /// the change to workers at once. Reply: TenantPolicy, the policy now in force. Errors: BadRequest
 /// for a value out of range and for reserves beyond the capacity; NoModelLoaded for a raised
 /// reserve while no worker reports the size of a block; PoolExhausted while other tenants hold the
-/// memory that the reserves need; DiskFull: the change took effect, but is not on disk yet; repeat
-/// the call.
+/// memory that the reserves need; PermissionDenied for a tenant of a cell; DiskFull: the change
+/// took effect, but is not on disk yet; repeat the call.
 struct TenantAdmit : Message<TenantAdmit> {
   static constexpr std::string_view kMethod = "tenant.admit";
   TenantId tenant;
@@ -60,7 +65,8 @@ struct TenantAdmit : Message<TenantAdmit> {
 
 /// `tenant.remove`: removes a tenant; later calls for it get UnknownTenant. Its live leases are
 /// revoked with `policy_changed` if `revoke` is set. Reply: LeasesTouched. Errors: UnknownTenant,
-/// IllegalTransition (it has live leases, and `revoke` is not set), DiskFull as in TenantAdmit.
+/// IllegalTransition (it has live leases, and `revoke` is not set), PermissionDenied (only the
+/// agent removes a tenant of a cell, if one is connected), DiskFull as in TenantAdmit.
 struct TenantRemove : Message<TenantRemove> {
   static constexpr std::string_view kMethod = "tenant.remove";
   TenantId tenant;
@@ -224,6 +230,7 @@ struct LeasesTouched : Message<LeasesTouched> {
 /// `tenant.list`: tenants in the order of their names.
 struct TenantList : Message<TenantList> {
   static constexpr std::string_view kMethod = "tenant.list";
+  std::optional<TenantId> tenant;  ///< Only this one, if it exists.
   std::optional<TenantId> after;
   std::uint32_t limit = 1000;  ///< 0 … 1000; a missing field means 1000.
 };

@@ -16,6 +16,7 @@ inline constexpr auto kRateLimits = [](auto& m, auto& fields) {
 inline constexpr auto kRateParts = [](auto& m, auto& fields) {
   fields.field("tokens_per_minute", m.tokens_per_minute, kPerMinute);
   fields.with_default("token_credit", m.token_credit, std::uint32_t{0}, kPerMinuteOrZero);
+  fields.with_default("starts_empty", m.starts_empty, false);
   fields.field("request_tokens", m.request_tokens, kPerMinute);
   fields.field("requests_per_minute", m.requests_per_minute, kPerMinute);
   fields.with_default("request_credit", m.request_credit, std::uint32_t{0}, kPerMinuteOrZero);

@@ -30,6 +30,9 @@ struct RateParts {
   /// Tokens that became free while no worker had a part of the limit; the worker adds them once;
   /// 0 … 10 000 000.
   std::uint32_t token_credit = 0;
+  /// The worker first gives up what it has not used of an earlier part, because other hosts may
+  /// have used it.
+  bool starts_empty = false;
   /// The most tokens that one request can ever use: the limit over all workers. Missing:
   /// tokens_per_minute.
   std::optional<std::uint32_t> request_tokens = std::nullopt;

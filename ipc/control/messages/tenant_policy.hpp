@@ -8,9 +8,10 @@
 namespace leasehold::wire {
 
 inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
+  constexpr bool kHasCell = requires { m.cell; };
   fields.field("tenant", m.tenant);
-  fields.field("max_concurrent", m.max_concurrent, kConcurrent);
-  fields.field("max_blocks", m.max_blocks, kBlocks);
+  fields.field("max_concurrent", m.max_concurrent, kHasCell ? kConcurrentOrZero : kConcurrent);
+  fields.field("max_blocks", m.max_blocks, kHasCell ? kBlocksOrZero : kBlocks);
   fields.field("reserved_blocks", m.reserved_blocks, kBlocksOrZero);
   fields.field("weight", m.weight, kWeight);
   fields.field("tier", m.tier, EnumCount{3});
@@ -20,6 +21,7 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("rebind_burst", m.rebind_burst, Between<std::uint32_t>{1, 1u << 20});
   kRateLimits(m.rates, fields);
   fields.field("uid", m.uid);
+  if constexpr (kHasCell) fields.field("cell", m.cell);
 };
 
 }  // namespace leasehold::wire

@@ -1,6 +1,7 @@
 // Broker → operator: what the lists show.
 #include "ipc/control/messages/views.hpp"
 
+#include "ipc/control/messages/cell/cell_part.hpp"
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/tenant_policy.hpp"
@@ -118,6 +119,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.field("served", m.served);
   fields.field("rebinds", m.rebinds);
   fields.with_default("tokens_today", m.tokens_today, std::uint64_t{0});
+  fields.field("part", m.part);
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {
@@ -156,6 +158,16 @@ void describe(Is<SwapView> auto& m, auto& fields) {
   kPoolBytes(m, fields);
 }
 
+void describe(Is<CellView> auto& m, auto& fields) {
+  fields.field("cell", m.cell);
+  fields.field("has_agent", m.has_agent);
+  fields.field("incarnation", m.incarnation);
+  fields.field("ceiling_boottime_ns", m.ceiling_boottime_ns, kBoottime_ns);
+  fields.field("ceiling_age_ms", m.ceiling_age_ms);
+  fields.field("ceiling_left_ms", m.ceiling_left_ms);
+  fields.field("tenants", m.tenants);
+}
+
 void describe(Is<StatusView> auto& m, auto& fields) {
   kPoolBytes(m, fields);
   fields.field("held_bytes", m.held_bytes);
@@ -184,6 +196,7 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("device_state", m.device_state, Choice{kDeviceStates});
   fields.field("device_losses", m.device_losses);
   fields.field("rebinds", m.rebinds, MaxItems{kRebindModeCount});
+  fields.field("cell", m.cell);
 }
 
 template struct Message<RevokeClocks>;

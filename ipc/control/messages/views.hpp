@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/control/messages/operator.hpp"
 #include "ipc/control/messages/worker.hpp"
@@ -129,6 +130,7 @@ struct TenantView : Message<TenantView> {
   TenantServed served;    ///< Counted over all workers since the broker started.
   RebindSummary rebinds;
   std::uint64_t tokens_today = 0;  ///< In this day of UTC, by usage records. May be missing.
+  std::optional<CellPart> part;    ///< Only of a tenant of a cell.
 };
 
 /// What an operator did; see events::OperatorAction.
@@ -163,6 +165,18 @@ struct SwapView {
   std::uint64_t retained_bytes = 0;
   std::uint64_t quarantined_bytes = 0;
   std::uint64_t unproven_bytes = 0;  ///< As in StatusView.
+};
+
+/// The cell of this host.
+struct CellView {
+  CellName cell;
+  bool has_agent = false;         ///< An agent of the cell is connected.
+  std::uint64_t incarnation = 0;  ///< As in CellCeiling; so is the next field.
+  std::int64_t ceiling_boottime_ns = 0;
+  std::int64_t ceiling_age_ms = 0;  ///< Time since the newest CellCeiling; 0 without one.
+  /// How long the cell's tenants may still run; 0: they may not.
+  std::int64_t ceiling_left_ms = 0;
+  std::uint32_t tenants = 0;
 };
 
 /// State of the broker. The bytes of the extent states always add up to the capacity: first those
@@ -210,6 +224,7 @@ struct StatusView : Message<StatusView> {
   std::string device_state = "ready";  ///< "ready", or "lost" when its agent has exited.
   std::uint32_t device_losses = 0;     ///< Agents that have exited, in total.
   std::vector<ModeSummary> rebinds;    ///< One for each mode.
+  std::optional<CellView> cell;        ///< Missing until an agent has attached.
 };
 
 }  // namespace leasehold::wire

@@ -41,6 +41,7 @@ class FakeWorker {
   /// A duplicate descriptor of the lease's first extent, as a faulty worker would keep.
   UniqueFd keep_extent(LeaseId lease);
   LeaseWord word_of(LeaseId lease) const { return table_->word_of(lease); }
+  TimePoint deadline_of(LeaseId lease) const { return table_->deadline(lease); }
   TokenKey token_key() const { return token_key_; }
   AttachmentId attachment() const { return attachment_; }
 

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
+#include "broker/server/tenant_views.hpp"
 #include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "broker/decide/lease/succession.hpp"
+#include "broker/server/tenant_views.hpp"
 #include "broker/server/views.hpp"
 #include "tests/unit/broker/world.hpp"
 

@@ -63,9 +63,10 @@ void Commands::add_request_id(CLI::App& verb) {
 }
 
 const CLI::App& Commands::chosen() const {
-  const CLI::App* noun = app_.get_subcommands().front();
-  const auto verbs = noun->get_subcommands();
-  return verbs.empty() ? *noun : *verbs.front();
+  const CLI::App* command = &app_;
+  for (auto words = command->get_subcommands(); !words.empty(); words = command->get_subcommands())
+    command = words.front();
+  return *command;
 }
 
 Result<Verb> Commands::make_verb() const {
@@ -180,6 +181,7 @@ std::expected<Arguments, UsageWithOutput> parse_arguments(std::span<const std::s
   Commands commands(app);
   add_lease_verbs(commands);
   add_nouns(commands);
+  add_cell_commands(commands);
   add_local_commands(commands);
   const std::vector<std::string> arguments =
       with_help_option(cli::options_behind_command(app, words));

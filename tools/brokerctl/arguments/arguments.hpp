@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/cli/command_line.hpp"
+#include "common/clock.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold::brokerctl {
@@ -155,12 +156,19 @@ struct MakeText {
   std::function<Result<PrintText>()> make;
 };
 
-using Verb = std::variant<PrintText, MakeText, Show, ListLeases, ListOperatorActions, ListEvents,
-                          WatchSteps, ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain,
-                          wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease,
-                          PublishPrefix, ReplaceWorker, SleepWorker, WakeWorker, WaitWorkers,
-                          CreateKey, UpdateKey, wire::KeyRevoke, ListAudit, VerifyAudit,
-                          ExportAudit, ShowUsage, ShowTop, ListRequests, CancelRequests, ListKeys>;
+/// `cell …`: asks etcd, and may wait for hosts.
+struct AskCell {
+  /// `wait` waits at most the given time; false when the user interrupts.
+  std::function<Result<PrintText>(const std::function<bool(Duration)>& wait)> ask;
+};
+
+using Verb =
+    std::variant<PrintText, MakeText, AskCell, Show, ListLeases, ListOperatorActions, ListEvents,
+                 WatchSteps, ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain,
+                 wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease, PublishPrefix,
+                 ReplaceWorker, SleepWorker, WakeWorker, WaitWorkers, CreateKey, UpdateKey,
+                 wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, ShowUsage, ShowTop,
+                 ListRequests, CancelRequests, ListKeys>;
 
 /// Name: the first column of a list, one name per line.
 enum class Output { Table, Wide, Json, Name };

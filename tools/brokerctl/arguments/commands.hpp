@@ -40,6 +40,12 @@ class Commands {
   CLI::App* add_verb(CLI::App& noun, const CommandText& text, MakeVerb make) {
     return add(noun, text, "Verbs", std::move(make));
   }
+  /// A command that only has commands of its own.
+  CLI::App* add_group(const CommandText& text) {
+    CLI::App* group = add(app_, text, "Without a broker", {});
+    group->require_subcommand(1);
+    return group;
+  }
   CLI::App* add_local_verb(const CommandText& text, MakeVerb make) {
     return add(app_, text, "Without a broker", std::move(make));
   }
@@ -96,5 +102,6 @@ void add_nouns(Commands& commands);
 void add_key_nouns(Commands& commands);  ///< keys, usage.
 void add_requests(Commands& commands);
 void add_local_commands(Commands& commands);  ///< explain, completion, man, doctor, plan.
+void add_cell_commands(Commands& commands);
 
 }  // namespace leasehold::brokerctl

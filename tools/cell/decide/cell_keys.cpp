@@ -16,6 +16,14 @@ std::optional<HostName> CellKeys::host_in(std::string_view key) const {
   return name_behind<HostName>(hosts().first, key);
 }
 
+std::optional<TenantId> CellKeys::tenant_in(std::string_view key) const {
+  return name_behind<TenantId>(tenants().first, key);
+}
+
+std::optional<ApiKeyId> CellKeys::api_key_in(std::string_view key) const {
+  return name_behind<ApiKeyId>(keys().first, key);
+}
+
 std::optional<TenantId> CellKeys::tenant_in_mail(const HostName& host, std::string_view key) const {
   return name_behind<TenantId>(mail_of(host).first, key);
 }

@@ -4,6 +4,7 @@
 ///   hosts/H         HostRecord, by the agent of H; gateways delete it
 ///   wanted/H        WantedHost, by the operator
 ///   tenants/T       CellPolicy, by `brokerctl cell`
+///   keys/ID         CellKey, by `brokerctl cell`
 ///   ledger/T        Ledger, by the agents
 ///   mail/H/T        a revision of tenants/T, by the program that changed T
 #pragma once
@@ -23,17 +24,24 @@ class CellKeys {
   std::string host(const HostName& host) const { return root_ + "hosts/" + host.value; }
   std::string wanted(const HostName& host) const { return root_ + "wanted/" + host.value; }
   std::string tenant(const TenantId& tenant) const { return root_ + "tenants/" + tenant.value; }
+  std::string key(const ApiKeyId& key) const { return root_ + "keys/" + key.value; }
   std::string ledger(const TenantId& tenant) const { return root_ + "ledger/" + tenant.value; }
   std::string mail(const HostName& host, const TenantId& tenant) const {
     return root_ + "mail/" + host.value + "/" + tenant.value;
   }
   etcd::KeyRange hosts() const { return etcd::KeyRange::prefix(root_ + "hosts/"); }
+  etcd::KeyRange tenants() const { return etcd::KeyRange::prefix(root_ + "tenants/"); }
+  etcd::KeyRange keys() const { return etcd::KeyRange::prefix(root_ + "keys/"); }
   etcd::KeyRange mail_of(const HostName& host) const {
     return etcd::KeyRange::prefix(root_ + "mail/" + host.value + "/");
   }
 
   /// The name in a key of `hosts`. Nothing for another key.
   std::optional<HostName> host_in(std::string_view key) const;
+  /// The tenant in a key of `tenants`. Nothing for another key.
+  std::optional<TenantId> tenant_in(std::string_view key) const;
+  /// The id in a key of `keys`. Nothing for another key.
+  std::optional<ApiKeyId> api_key_in(std::string_view key) const;
   /// The tenant in a key of `mail_of(host)`. Nothing for another key.
   std::optional<TenantId> tenant_in_mail(const HostName& host, std::string_view key) const;
 

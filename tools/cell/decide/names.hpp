@@ -2,18 +2,17 @@
 #pragma once
 
 #include "common/ids.hpp"
+#include "ipc/control/messages/common.hpp"
 #include "ipc/etcd/etcd_types.hpp"
 
 namespace leasehold {
 
-struct CellTag;
 struct CellHostTag;
 
 }  // namespace leasehold
 
 namespace leasehold::cell {
 
-using CellName = StrongName<CellTag>;
 using HostName = StrongName<CellHostTag>;
 
 /// The random number of one beat. A host that reads a number it sent knows that its beat arrived.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ipc/control/tokens/api_key.hpp"
 #include "tools/cell/decide/record_text.hpp"
 
 namespace leasehold::cell {
@@ -61,6 +62,12 @@ void describe(Is<CellPolicy> auto& policy, auto& fields) {
   fields.field("limits", policy.limits);
 }
 
+void describe(Is<CellKey> auto& key, auto& fields) {
+  fields.field("hash", key.hash, TextRule::HexKey);
+  fields.field("tenant", key.tenant);
+  fields.with_default("name", key.name, std::string(), TextRule::NameOrEmpty);
+}
+
 bool Share::fits(const Share& limit) const {
   return smaller(*this, limit) == *this;
 }
@@ -107,6 +114,14 @@ Result<CellPolicy> read_policy(std::string_view key, std::string_view value) {
   return read_record<CellPolicy>(key, value);
 }
 
+Result<CellKey> read_key(std::string_view key, std::string_view value) {
+  CellKey record = TRY(read_record<CellKey>(key, value));
+  if (key.ends_with("/" + api_key_id(record.hash).value)) return record;
+  return fail(Errc::BadRequest,
+              fmt::format("the value of {} in etcd is wrong: its hash is of another key; {}", key,
+                          kCorrectRecord));
+}
+
 std::string text_of(const CellConfig& config) {
   return record_text(config);
 }
@@ -117,6 +132,10 @@ std::string text_of(const WantedHost& wanted) {
 
 std::string text_of(const CellPolicy& policy) {
   return record_text(policy);
+}
+
+std::string text_of(const CellKey& key) {
+  return record_text(key);
 }
 
 Result<std::string> text_of(const HostRecord& host) {

@@ -89,14 +89,25 @@ struct CellPolicy {
   bool operator==(const CellPolicy&) const = default;
 };
 
+/// `keys/ID`: an API key. Only its holder has the key itself.
+struct CellKey {
+  std::string hash;  ///< hash_of_api_key; ID is its api_key_id.
+  TenantId tenant;
+  std::string name;  ///< Shown in lists; may be empty.
+  bool operator==(const CellKey&) const = default;
+};
+
 /// Errors: BadRequest, which names `key` and the field.
 Result<CellConfig> read_config(std::string_view key, std::string_view value);
 Result<HostRecord> read_host(std::string_view key, std::string_view value);
 Result<WantedHost> read_wanted(std::string_view key, std::string_view value);
 Result<CellPolicy> read_policy(std::string_view key, std::string_view value);
+/// Errors: also BadRequest for a hash that is not of the id in `key`.
+Result<CellKey> read_key(std::string_view key, std::string_view value);
 std::string text_of(const CellConfig& config);
 std::string text_of(const WantedHost& wanted);
 std::string text_of(const CellPolicy& policy);
+std::string text_of(const CellKey& key);
 /// Errors: MessageTooLarge above kMaxBytes.
 Result<std::string> text_of(const HostRecord& host);
 

@@ -27,12 +27,24 @@ void SilentHosts::listed(const std::vector<etcd::KeyValue>& entries, TimePoint n
   }
 }
 
+std::optional<SilentHosts::Silence> SilentHosts::silence_of(const Seen& seen, TimePoint now) const {
+  if (!seen.record || seen.record->ttl_ms == 0) return std::nullopt;
+  const Duration longest = seen.record->ttl() + slack_;
+  const Duration since = now - seen.since;
+  return Silence{.since = since, .left = longest + longest / kRateDifference - since};
+}
+
+std::optional<SilentHosts::Silence> SilentHosts::silence_of(const HostName& host,
+                                                            TimePoint now) const {
+  const auto found = seen_.find(host);
+  return found == seen_.end() ? std::nullopt : silence_of(found->second, now);
+}
+
 std::vector<Expiry> SilentHosts::expired(TimePoint now) const {
   std::vector<Expiry> all;
   for (const auto& [host, seen] : seen_) {
-    if (!seen.record || seen.record->ttl_ms == 0) continue;
-    const Duration silence = seen.record->ttl() + slack_;
-    if (now - seen.since <= silence + silence / kRateDifference) continue;
+    const auto silence = silence_of(seen, now);
+    if (!silence || silence->left >= Duration::zero()) continue;
     const std::string key = keys_.host(host);
     all.push_back({.host = host,
                    .transaction = {.conditions = {etcd::Compare::modified_at(key, seen.modified)},

@@ -37,6 +37,13 @@ class SilentHosts {
 
   /// All entries of `hosts/`, by a linearizable read whose reply came at `now`.
   void listed(const std::vector<etcd::KeyValue>& entries, TimePoint now);
+  /// How long the newest beat of the host has been seen, and how long until the host may be expired
+  /// if no other one comes. Nothing for a host that is not listed, is not readable or has no TTL.
+  struct Silence {
+    Duration since{};
+    Duration left{};
+  };
+  std::optional<Silence> silence_of(const HostName& host, TimePoint now) const;
   /// Hosts to expire now. A host without a TTL never is, and neither is one whose record cannot be
   /// read.
   std::vector<Expiry> expired(TimePoint now) const;
@@ -49,6 +56,8 @@ class SilentHosts {
     TimePoint since;
     Result<HostRecord> record;
   };
+
+  std::optional<Silence> silence_of(const Seen& seen, TimePoint now) const;
 
   CellKeys keys_;
   Duration slack_;

@@ -16,6 +16,13 @@ etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const 
   return change;
 }
 
+etcd::Transaction revocation_of(const CellKeys& keys, const TenantId& tenant, const ApiKeyId& key,
+                                const TenantView& view) {
+  etcd::Transaction change = change_of(keys, tenant, view.policy, view);
+  change.success.emplace_back(etcd::Delete{etcd::KeyRange::one(keys.key(key))});
+  return change;
+}
+
 std::vector<PartOwner> not_applied(const TenantView& view, etcd::Revision changed) {
   std::vector<PartOwner> owners;
   for (const Part& part : view.ledger.parts)

@@ -13,6 +13,11 @@ namespace leasehold::cell {
 etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const CellPolicy& policy,
                             const TenantView& view);
 
+/// Deletes an API key of the tenant in the same way: the policy is written again, so that a host
+/// applies the change before it renews `as_of`.
+etcd::Transaction revocation_of(const CellKeys& keys, const TenantId& tenant, const ApiKeyId& key,
+                                const TenantView& view);
+
 /// The owners of counting parts that have not applied the policy of revision `changed`. When there
 /// is none, the tenant is served under it everywhere.
 std::vector<PartOwner> not_applied(const TenantView& view, etcd::Revision changed);

@@ -28,6 +28,9 @@ void TenantPart::fenced() {
 
 /// A write of the earlier agent may still arrive. It leaves at least what the broker may run.
 void TenantPart::resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run) {
+  expects(!is_calling_, "a part resumes between two calls");
+  stage_ = Stage::Idle;
+  next_.reset();
   owner_ = std::move(owner);
   limit_ = limit;
   may_run_ = recorded_ = greater(limit.share, may_run);

@@ -35,8 +35,9 @@ class TenantPart {
 
   /// A membership begins, with a part of zero.
   void joined(PartOwner owner);
-  /// A restarted agent goes on in a membership. `limit` and `may_run` are what the broker says,
-  /// after everything that the earlier agent sent to it.
+  /// A restarted agent goes on in a membership, or the broker has restarted. `limit` and `may_run`
+  /// are what the broker says, after everything that was sent to it before. Precondition: no call
+  /// is running.
   void resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run);
   /// The membership has ended. The limit is zero, and the leases of the tenant must be revoked.
   void fenced();
@@ -52,6 +53,11 @@ class TenantPart {
   /// True if the host could use more than it has; the caller then calls `look_again` from time to
   /// time.
   bool is_short() const { return owner_ && !demand_.fits(recorded_); }
+  /// The ledger has no part of this host, and there is nothing to do. The caller may forget it.
+  bool is_returned() const {
+    return limit_.share.is_zero() && recorded_.is_zero() && is_certain_ && !is_due_ &&
+           !is_calling_ && !next_;
+  }
 
   /// The next call to etcd. Nothing: there is nothing to do, or a call is running.
   std::optional<etcd::Transaction> next_call();

@@ -78,6 +78,7 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {ProtocolMismatch, Move, Move, kFiles},
     {QuotaRequests, PassOn, Move, kQuota},
     {RequestCancelled, PassOn, PassOn, "an operator or the tenant ended the request"},
+    {CellLost, Move, Move, "another host is still a member of the cell"},
 }};
 
 constexpr bool rows_follow_the_enum() {

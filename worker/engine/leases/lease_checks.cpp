@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "worker/engine/lease_expiry.hpp"
-
 namespace leasehold {
 namespace {
 
@@ -17,6 +15,18 @@ Completed revoked(LeaseId lease, LeaseWord word) {
 
 }  // namespace
 
+/// A lease ends at its deadline, also while the broker is disconnected.
+LeaseExpiry LeaseChecks::expiry_of(LeaseId lease) const {
+  return {.deadline = deps_.table->deadline(lease),
+          .broker_disconnected = *deps_.broker_disconnected};
+}
+
+void LeaseChecks::stop_due(RunningRequests& running_requests, TimePoint now) const {
+  running_requests.stop_due([&](const RunningRequest& running_request) {
+    return deadline_stop(running_request, expiry_of(running_request.lease), now);
+  });
+}
+
 Completed LeaseChecks::revocation_of(LeaseId lease) const {
   return revoked(lease, deps_.table->word_of(lease));
 }
@@ -24,10 +34,7 @@ Completed LeaseChecks::revocation_of(LeaseId lease) const {
 std::optional<Completed> LeaseChecks::completion_for(LeaseId lease) const {
   const LeaseWord word = deps_.table->word_of(lease);
   if (word.state() != LeaseState::Live) return revoked(lease, word);
-  // A lease ends at its deadline, also while the broker is disconnected.
-  const LeaseExpiry time{.deadline = deps_.table->deadline(lease),
-                         .broker_disconnected = *deps_.broker_disconnected};
-  const LocalStop stop = expiry_stop(time, deps_.clock->now());
+  const LocalStop stop = expiry_stop(expiry_of(lease), deps_.clock->now());
   if (stop == LocalStop::None) return std::nullopt;
   return stopped_by(stop, lease);
 }

@@ -13,6 +13,8 @@
 
 #include "common/clock.hpp"
 #include "ipc/table/table_reader.hpp"
+#include "worker/engine/lease_expiry.hpp"
+#include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/schedule/tenants/tenancies.hpp"
 
@@ -41,11 +43,15 @@ class LeaseChecks {
   /// the lease is expired but not revoked.
   void report_found_revoked(LeaseId lease) const;
 
+  /// Stops the running requests whose deadline, or whose lease's, has passed at `now`.
+  void stop_due(RunningRequests& running_requests, TimePoint now) const;
+
   /// The draining leases under which no request runs or waits, without those returned before.
   std::vector<LeaseId> take_drained(const Tenancies& tenancies);
   void repeat_drained() { drained_.clear(); }
 
  private:
+  LeaseExpiry expiry_of(LeaseId lease) const;
   bool is_draining(LeaseId lease) const;
 
   Dependencies deps_;

@@ -43,6 +43,7 @@ Result<ModelRunner::Decision> ModelRunner::run(const Weights& weights, const Ste
   drawer_.draw_all(plan, batch, status.live);
   TRY(check_device(*deps_.backend));  // sampling may have fetched rows from the device
   const TimePoint decided_at = deps_.clock->now();
+  deps_.leases->stop_due(*deps_.running_requests, decided_at);
   const SequenceMask live = status.live & decide(plan, batch);
   TRY(check_device(*deps_.backend));
   return Decision{.at = decided_at, .live = live};

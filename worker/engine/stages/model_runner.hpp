@@ -4,6 +4,10 @@
 /// decides every token: if a word is stored before the read, the token is discarded; if after,
 /// exactly that token is still sent.
 ///
+/// The clock is read once per step, just before the Commit unit. If a lease's or request's deadline
+/// has passed by then, the step commits nothing for it, even if the watcher of deadlines was
+/// stopped together with the step.
+///
 /// Invariant: after `scrub`, no intermediate value or logit of an earlier step can be read.
 ///
 /// Threads: one (the engine's).
@@ -13,6 +17,8 @@
 #include <span>
 
 #include "ipc/segment/thread_gate.hpp"
+#include "worker/engine/leases/lease_checks.hpp"
+#include "worker/engine/running_requests.hpp"
 #include "worker/engine/step_batch.hpp"
 #include "worker/engine/token_drawer.hpp"
 #include "worker/kv/sequence_record.hpp"
@@ -29,6 +35,8 @@ class ModelRunner {
     ThreadGate* gate = nullptr;  ///< The engine thread's gate.
     const Clock* clock = nullptr;
     const Scheduler* scheduler = nullptr;
+    const LeaseChecks* leases = nullptr;
+    RunningRequests* running_requests = nullptr;
   };
   /// What the Commit unit decided.
   struct Decision {

@@ -174,8 +174,12 @@ void RateAllowances::set_limits(const RateOwner& owner, const wire::RateParts& p
                                                      .rebinds = RateAllowance::full(rebinds, now)})
                          .first->second;
   limited.tokens.set_limit(parts.tokens_per_minute.value_or(0), now);
-  limited.tokens.add(parts.token_credit);
   limited.requests.set_limit(parts.requests_per_minute.value_or(0), now);
+  if (parts.starts_empty) {
+    limited.tokens.give_up();
+    limited.requests.give_up();
+  }
+  limited.tokens.add(parts.token_credit);
   limited.requests.add(parts.request_credit);
   limited.rebinds.set_limit(rebinds, now);
   limited.most_per_request =

@@ -30,6 +30,7 @@
 /// Pure: time is an argument, and arithmetic is exact. Threads: one.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -55,6 +56,8 @@ class RateAllowance {
   std::uint32_t limit() const { return limit_; }
   /// Adds to the balance, up to the limit. Without a limit, adds the whole amount.
   void add(std::uint64_t amount);
+  /// Gives up a positive balance. A debt stays.
+  void give_up() { balance_ = std::min<std::int64_t>(balance_, 0); }
   /// Takes the amount even if the balance becomes negative.
   void charge(std::uint64_t amount, TimePoint now);
   /// Time until the balance reaches this amount; zero if it has. The result also holds for amounts

@@ -48,8 +48,8 @@ TEST_CASE("journal: a foreign file is refused and left unchanged") {
 TEST_CASE("journal: a file of another schema version is refused and left unchanged") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value();
-  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=20", "schema 20"),
-                                       std::pair("PRAGMA user_version=22", "schema 22"));
+  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=21", "schema 21"),
+                                       std::pair("PRAGMA user_version=23", "schema 23"));
   run_sql(dir.file("journal.db"), sql);
   const auto before = std::filesystem::file_size(dir.file("journal.db"));
   CHECK(load_error(dir) == Errc::FileCorrupt);
@@ -74,8 +74,8 @@ TEST_CASE("journal: a change of the tables has a new schema version") {
   REQUIRE(sqlite3_exec(handle, sql, append, &tables, nullptr) == SQLITE_OK);
   sqlite3_close(handle);
   CAPTURE(tables);
-  CHECK(kSchemaVersion == 21);
-  CHECK(Checksum::of(tables.data(), tables.size()) == 0x6BFB'F0CD'EE14'6C65);
+  CHECK(kSchemaVersion == 22);
+  CHECK(Checksum::of(tables.data(), tables.size()) == 0x4833'0377'0DBD'EDD0);
 }
 
 TEST_CASE("journal: a value out of range is refused") {

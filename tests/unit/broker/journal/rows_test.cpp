@@ -59,7 +59,8 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                                   .rebinds_per_minute = 7,
                                   .rebind_burst = 5,
                                   .rates = {.tokens_per_minute = 4'321},
-                                  .uid = 9};
+                                  .uid = 9,
+                                  .cell = CellName{"c1"}};
   const RegionRow region{.id = {2},
                          .key = {1, 2, 3, -4, "digest", 5, 6},
                          .size_bytes = 4096,
@@ -80,7 +81,7 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
                          .quarantine = {{1}, "w1", 6, 8192, QuarantineReason::NotReturned},
                          .pool = MemoryPool::Swap};
   const Image image =
-      reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20, 7, {5, 6}}, worker_row(1),
+      reopened(dir, {.rows = {TenantRow{policy, true, 6u << 20, 7, {5, 6}, {8, 9}}, worker_row(1),
                               untrusted, ExtentSizeRow{2u << 20}, lease, extent, region,
                               HighWaterMarks{1024, 2048, 3072, 4096}},
                      .durable = true});
@@ -91,6 +92,8 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(tenant.reserved_bytes == 6u << 20);
   CHECK(tenant.admitted_unix_ms == 7);
   CHECK(tenant.use == DayUse{5, 6});
+  CHECK(tenant.part.incarnation == 8);
+  CHECK(tenant.part.revision == 9);
   CHECK(image.workers.at({1}) == worker_row(1));
   CHECK(image.workers.at({2}) == untrusted);
   CHECK(image.leases.at({4, 3}) == lease);

@@ -37,7 +37,8 @@ const std::vector<std::string> kSamples = {
     R"({"event":"worker_service","at_boottime_ns":7,"worker":"w1","state":"out_of_service",
         "reason":"part blk.0: /m.gguf has 7 bytes"})",
     R"({"event":"key_expired","at_boottime_ns":7,"key":"0011223344556677","tenant":"acme",
-        "name":"ci","expires_unix_ms":86400000})"};
+        "name":"ci","expires_unix_ms":86400000})",
+    R"({"event":"cell_membership","at_boottime_ns":7,"cell":"c1","incarnation":9})"};
 
 void check_event_refused(const json& event, const std::string& field) {
   CAPTURE(event.dump());

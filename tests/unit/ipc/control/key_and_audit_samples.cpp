@@ -1,3 +1,4 @@
+#include "ipc/control/messages/cell/key_resolve.hpp"
 #include "sample_of.hpp"
 
 namespace leasehold::testing {
@@ -77,6 +78,22 @@ std::vector<MessageSample> key_and_audit_samples() {
            "embedding":{"pooling":"mean","dimensions":64}})",
           {"embedding"}),
       sample<TenantCheck>("TenantCheck", R"({"tenants":[{"tenant":"acme","admitted_unix_ms":1}]})"),
+      sample<CellAttach>("CellAttach", R"({"cell":"c1"})"),
+      sample<CellAttached>("CellAttached", R"({"incarnation":7,"ceiling_boottime_ns":12})"),
+      sample<CellCeiling>(
+          "CellCeiling",
+          R"({"incarnation":18446744073709551615,"ceiling_boottime_ns":9223372036854775807})"),
+      sample<CellAdmit>(
+          "CellAdmit",
+          R"({"policy":{"tenant":"acme","max_concurrent":0,"max_blocks":0,"reserved_blocks":0,"weight":1,
+           "tier":"standard","ttl_ms":10000,"rebinds_per_minute":600,"rebind_burst":256,"cell":"c1"},
+           "incarnation":7,"revision":1,"first_credit_ms":60000})"),
+      sample<CellPart>(
+          "CellPart",
+          R"({"incarnation":7,"revision":18446744073709551615,"may_run":4,"demand":3,"confirmed":true})"),
+      sample<KeyResolve>(
+          "KeyResolve",
+          R"({"hash":"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})"),
   };
 }
 

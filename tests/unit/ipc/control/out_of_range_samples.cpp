@@ -174,6 +174,14 @@ std::vector<OutOfRange> make_out_of_range() {
       {"WorkerStep", "/tenants/1/tenant", {R"("a/b")", long_name}},
       {"WorkerStep", "/other_tenants", {"65"}},
       {"StepView", "/worker", {R"("a b")"}},
+      {"CellAttach", "/cell", {R"("")", R"("a/b")", long_name}},
+      {"CellCeiling", "/ceiling_boottime_ns", {"-1", "9223372036854775808"}},
+      {"CellAdmit", "/policy/max_concurrent", {"-1", "65"}},
+      {"CellAdmit", "/policy/max_blocks", {"-1", "1048577"}},
+      {"CellAdmit", "/policy/cell", {R"("a/b")"}},
+      {"CellAdmit", "/incarnation", {"0", "-1"}},
+      {"CellAdmit", "/revision", {"0", "-1"}},
+      {"CellAdmit", "/first_credit_ms", {"-1", "60001"}},
   };
 }
 

@@ -135,9 +135,13 @@ TEST_CASE("etcd address: without encryption only this machine is accepted") {
   for (const char* text : {"http://127.0.0.1:2379", "http://[::1]:2379", "http://localhost:2379",
                            "http://LOCALHOST:2379", "unix:/run/etcd.sock"})
     CHECK(MemberAddress::parse(text, Reach::ThisMachine));
-  CHECK_THAT(detail("http://10.0.0.5:2379"), Contains("TLS proxy"));
-  CHECK_THAT(detail("http://127.evil.example:2379"), Contains("TLS proxy"));
-  CHECK_THAT(detail("https://127.0.0.1:2379"), Contains("http://"));
+  CHECK_THAT(detail("http://10.0.0.5:2379"), Contains("use https://"));
+  CHECK_THAT(detail("http://127.evil.example:2379"), Contains("use https://"));
+  const auto encrypted = MemberAddress::parse("https://10.0.0.5:2379", Reach::ThisMachine);
+  REQUIRE(encrypted);
+  CHECK(encrypted->is_encrypted);
+  CHECK(encrypted->authority() == "10.0.0.5:2379");
+  CHECK_THAT(detail("https://10.0.0.5:2379/v3"), Contains("use https://10.0.0.5:2379"));
   CHECK_THAT(detail("http://127.0.0.1:2379/v3"), Contains("has a path"));
   CHECK_THAT(detail("unix:etcd.sock"), Contains("absolute"));
   CHECK(MemberAddress::parse("http://10.0.0.5:2379", Reach::AnyMachine));

@@ -53,7 +53,7 @@ TEST_CASE("lease word: names of states and reasons are fixed") {
         "none released operator ttl_expired holder_gone unknown preempted_by_priority "
         "unknown drain_deadline worker_gone worker_hung worker_replaced worker_untrusted "
         "device_fault model_unloaded policy_changed machine_restarted weights_lost "
-        "worker_asleep ");
+        "worker_asleep cell_lost ");
 }
 
 TEST_CASE("lease word: unknown bytes have a name too") {

@@ -133,7 +133,15 @@ TEST_CASE("brokerctl help: every command but the lists has examples, and each ex
                                           "requests cancel",
                                           "get",
                                           "describe",
-                                          "describe lease"};
+                                          "describe lease",
+                                          "cell",
+                                          "cell drain",
+                                          "cell expire",
+                                          "cell ledger",
+                                          "cell tenants admit",
+                                          "cell tenants remove",
+                                          "cell keys create",
+                                          "cell keys revoke"};
   for (const std::string& command : commands) {
     std::istringstream lines(help_of(words_of(command)));
     int examples = 0;
@@ -229,6 +237,7 @@ TEST_CASE("brokerctl man: the page has every command, option and exit code") {
   const std::string page = printed({"man"}).text;
   CHECK(page.starts_with(".TH BROKERCTL 1 "));
   CHECK(page.contains(".SS brokerctl tenants admit\n"));
+  CHECK(page.contains(".SS brokerctl cell keys revoke\n"));
   CHECK(page.contains("\\-\\-max\\-blocks"));
   CHECK(page.contains("\\fB28\\fR LeaseRevoked"));
   CHECK(page.contains("brokerctl revoke 17.4 \\-\\-wait\n"));

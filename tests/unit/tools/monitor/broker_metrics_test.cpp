@@ -55,6 +55,22 @@ TEST_CASE("broker metrics: states, memory and reasons are those of the broker's 
     CHECK_THAT(text, Catch::Contains(line));
 }
 
+TEST_CASE("broker metrics: the ceiling of a cell is shown once an agent has attached") {
+  BrokerState state = known_state();
+  CHECK_THAT(broker_metrics(state), !Catch::Contains("leasehold_broker_cell"));
+  state.status.cell = {.cell = {"c1"},
+                       .has_agent = true,
+                       .ceiling_age_ms = 1'500,
+                       .ceiling_left_ms = 28'250,
+                       .tenants = 2};
+  const std::string text = broker_metrics(state);
+  for (const char* line :
+       {"leasehold_broker_cell_ceiling_seconds 28.25\n",
+        "leasehold_broker_cell_ceiling_age_seconds 1.5\n",
+        "leasehold_broker_cell_agent_connected 1\n", "leasehold_broker_cell_tenants 2\n"})
+    CHECK_THAT(text, Catch::Contains(line));
+}
+
 TEST_CASE("broker metrics: a histogram has the broker's counts below each power of two") {
   const std::string text = broker_metrics(known_state());
   const std::string clock = "leasehold_broker_revocation_clock_seconds";

@@ -56,6 +56,27 @@ TEST_CASE("rate allowance: it starts empty and holds one minute's tokens, after 
   CHECK(allowance.wait_for(10'000'001, late) == Duration(kMinute_ns / 10'000'000));
 }
 
+TEST_CASE(
+    "rate allowances: a part that starts empty keeps no tokens of an earlier part, but a debt") {
+  RateAllowances allowances;
+  const auto wait_ms = [&] {
+    const auto taken = allowances.take({"t"}, {}, all_of(600), kStart);
+    return taken ? 0 : taken.error().retry_after_ms;
+  };
+  allowances.set_quota(limited(600, 600), kStart);
+  allowances.set_quota({.tenant = {"t"}}, kStart);  // withdrawn
+  wire::TenantQuota next = limited(600, 60);
+  next.rates.starts_empty = true;
+  allowances.set_quota(next, kStart);
+  CHECK(wait_ms() == 54'000);
+  wire::TenantQuota same_part = limited(600, 540);
+  same_part.rates.request_tokens = 1'000;
+  allowances.set_quota(same_part, kStart);
+  REQUIRE(allowances.take({"t"}, {}, {.tokens = 900, .needed = 600}, kStart));  // owes 300
+  allowances.set_quota(next, kStart);
+  CHECK(wait_ms() == 84'000);
+}
+
 TEST_CASE("rate allowance: a debt is paid by time, and the largest overflows nothing") {
   RateAllowance allowance = full(1);
   for (int i = 0; i < 100; ++i) allowance.charge(~std::uint32_t{0}, kStart);

@@ -1,4 +1,4 @@
-#include "tools/gateway/tls.hpp"
+#include "ipc/http/tls/tls.hpp"
 
 #include <fmt/format.h>
 #include <openssl/ssl.h>
@@ -13,31 +13,31 @@
 #include <cerrno>
 #include <utility>
 
-namespace leasehold::gateway {
+namespace leasehold::http {
 namespace {
 
 namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
 using asio::awaitable;
 
-class EncryptedStream final : public http::ByteStream {
+class EncryptedStream final : public ByteStream {
  public:
   /// `context` lives as long as the connection: a reload replaces it for others.
-  EncryptedStream(http::Stream stream, ssl::context& context, std::shared_ptr<void> kept)
+  EncryptedStream(Stream stream, ssl::context& context, std::shared_ptr<void> kept)
       : kept_(std::move(kept)), stream_(std::move(stream), context) {}
 
-  ssl::stream<http::Stream>& tls() { return stream_; }
+  ssl::stream<Stream>& tls() { return stream_; }
 
-  awaitable<http::Transfer> read_some(asio::mutable_buffer buffer) override {
-    const auto [error, bytes] = co_await stream_.async_read_some(buffer, http::kAwait);
+  awaitable<Transfer> read_some(asio::mutable_buffer buffer) override {
+    const auto [error, bytes] = co_await stream_.async_read_some(buffer, kAwait);
     // A peer that closes without a farewell has closed all the same: HTTP has its own ends.
-    co_return http::Transfer{
+    co_return Transfer{
         error == ssl::error::stream_truncated ? boost::system::error_code(asio::error::eof) : error,
         bytes};
   }
-  awaitable<http::Transfer> write(asio::const_buffer bytes) override {
-    const auto [error, size] = co_await asio::async_write(stream_, bytes, http::kAwait);
-    co_return http::Transfer{error, size};
+  awaitable<Transfer> write(asio::const_buffer bytes) override {
+    const auto [error, size] = co_await asio::async_write(stream_, bytes, kAwait);
+    co_return Transfer{error, size};
   }
   void expires_after(std::chrono::steady_clock::duration time) override {
     stream_.next_layer().expires_after(time);
@@ -47,7 +47,7 @@ class EncryptedStream final : public http::ByteStream {
 
  private:
   std::shared_ptr<void> kept_;
-  ssl::stream<http::Stream> stream_;
+  ssl::stream<Stream> stream_;
 };
 
 /// Refuses a file that cannot be read, or, if it is private, that other users can read.
@@ -77,25 +77,28 @@ ssl::context new_context(ssl::context::method method) {
   return context;
 }
 
-std::unexpected<Error> handshake_failed(const boost::system::error_code& error) {
+/// `option`: the setting of the trusted authorities.
+std::unexpected<Error> handshake_failed(const boost::system::error_code& error,
+                                        std::string_view option) {
   if (error == boost::beast::error::timeout)
     return fail(Errc::TimedOut, "the TLS handshake takes too long");
   const bool is_untrusted = error.message().contains("certificate verify failed");
   if (is_untrusted) {
     return fail(Errc::PermissionDenied,
                 fmt::format("the TLS handshake failed: {}; the certificate must be for this name, "
-                            "and its authority one of --host-ca or of the system",
-                            error.message()));
+                            "and its authority one of {} or of the system",
+                            error.message(), option));
   }
   return fail(Errc::ConnectionLost, "the TLS handshake failed: " + error.message());
 }
 
 /// Performs the handshake of a stream with these settings.
-awaitable<Result<std::unique_ptr<http::ByteStream>>> shake_hands(
-    std::unique_ptr<EncryptedStream> stream, ssl::stream_base::handshake_type side) {
+awaitable<Result<std::unique_ptr<ByteStream>>> shake_hands(std::unique_ptr<EncryptedStream> stream,
+                                                           ssl::stream_base::handshake_type side,
+                                                           std::string option) {
   stream->expires_after(kHandshakeTimeout);
-  const auto [error] = co_await stream->tls().async_handshake(side, http::kAwait);
-  if (error) co_return handshake_failed(error);
+  const auto [error] = co_await stream->tls().async_handshake(side, kAwait);
+  if (error) co_return handshake_failed(error, option);
   stream->expires_never();
   co_return std::move(stream);
 }
@@ -140,38 +143,37 @@ Result<void> TlsServer::reload() {
   return {};
 }
 
-awaitable<Result<std::unique_ptr<http::ByteStream>>> TlsServer::accept(http::Stream stream) {
+awaitable<Result<std::unique_ptr<ByteStream>>> TlsServer::accept(Stream stream) {
   auto encrypted = std::make_unique<EncryptedStream>(std::move(stream), context_->tls, context_);
-  return shake_hands(std::move(encrypted), ssl::stream_base::server);
+  return shake_hands(std::move(encrypted), ssl::stream_base::server, {});
 }
 
 struct TlsClient::Context {
   ssl::context tls;
 };
 
-Result<TlsClient> TlsClient::load(const std::string& authorities) {
+Result<TlsClient> TlsClient::load(const std::string& authorities, std::string option) {
   auto context = std::make_shared<Context>(new_context(ssl::context::tls_client));
   context->tls.set_verify_mode(ssl::verify_peer);
   boost::system::error_code error;
   if (authorities.empty()) {
     context->tls.set_default_verify_paths(error);
-    return TlsClient(std::move(context));
+    return TlsClient(std::move(context), std::move(option));
   }
   TRY(check_file(authorities, false));
   context->tls.load_verify_file(authorities, error);
   if (error) return not_pem(authorities, "certificate", error);
-  return TlsClient(std::move(context));
+  return TlsClient(std::move(context), std::move(option));
 }
 
-awaitable<Result<std::unique_ptr<http::ByteStream>>> TlsClient::connect(http::Stream stream,
-                                                                        std::string name) {
+awaitable<Result<std::unique_ptr<ByteStream>>> TlsClient::connect(Stream stream, std::string name) {
   auto encrypted = std::make_unique<EncryptedStream>(std::move(stream), context_->tls, context_);
   boost::system::error_code error;
   asio::ip::make_address(name, error);
   if (error)  // a name, not an address
     SSL_set_tlsext_host_name(encrypted->tls().native_handle(), name.c_str());
   encrypted->tls().set_verify_callback(ssl::host_name_verification(name), error);
-  return shake_hands(std::move(encrypted), ssl::stream_base::client);
+  return shake_hands(std::move(encrypted), ssl::stream_base::client, option_);
 }
 
-}  // namespace leasehold::gateway
+}  // namespace leasehold::http

@@ -1,4 +1,4 @@
-/// Encrypted connections: from clients, with a certificate, and to hosts. Only this file's source
+/// Encrypted connections: from clients, with a certificate, and to servers. Only this file's source
 /// uses OpenSSL. TLS 1.2 and 1.3.
 ///
 /// Threads: one.
@@ -12,7 +12,7 @@
 #include "common/result.hpp"
 #include "ipc/http/http_message.hpp"
 
-namespace leasehold::gateway {
+namespace leasehold::http {
 
 inline constexpr std::chrono::seconds kHandshakeTimeout{10};
 
@@ -26,7 +26,7 @@ class TlsServer {
   /// Reads the files again, for connections that begin from now on. An error changes nothing.
   Result<void> reload();
   /// Performs the handshake. Errors: ConnectionLost, TimedOut.
-  boost::asio::awaitable<Result<std::unique_ptr<http::ByteStream>>> accept(http::Stream stream);
+  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> accept(Stream stream);
 
  private:
   struct Context;
@@ -39,22 +39,24 @@ class TlsServer {
   std::shared_ptr<Context> context_;
 };
 
-/// Whose certificates hosts must have.
+/// Whose certificates servers must have.
 class TlsClient {
  public:
-  /// `authorities` is a PEM file; empty: those that the system trusts. Errors: FileNotFound,
-  /// PermissionDenied, FileCorrupt.
-  static Result<TlsClient> load(const std::string& authorities);
+  /// `authorities` is a PEM file; empty: those that the system trusts. `option` names the setting
+  /// of that file in errors. Errors: FileNotFound, PermissionDenied, FileCorrupt.
+  static Result<TlsClient> load(const std::string& authorities, std::string option);
   /// Performs the handshake with the server of this name or address. Errors: PermissionDenied for
   /// a certificate that is not trusted or names another server; ConnectionLost, TimedOut.
-  boost::asio::awaitable<Result<std::unique_ptr<http::ByteStream>>> connect(http::Stream stream,
-                                                                            std::string name);
+  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> connect(Stream stream,
+                                                                      std::string name);
 
  private:
   struct Context;
-  explicit TlsClient(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  TlsClient(std::shared_ptr<Context> context, std::string option)
+      : context_(std::move(context)), option_(std::move(option)) {}
 
   std::shared_ptr<Context> context_;
+  std::string option_;
 };
 
-}  // namespace leasehold::gateway
+}  // namespace leasehold::http

@@ -1,0 +1,20 @@
+/// Worker → agent of a cell. The rules for all messages are in ipc/control/messages.hpp.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ipc/control/messages/common.hpp"
+
+namespace leasehold::wire {
+
+/// `key.resolve`: asks for a key that the broker does not have. After the reply the broker has it,
+/// and this host a part of its tenant's limits. It may be repeated. Reply: Empty. Errors: BadToken
+/// for a key that the cell does not have; QuotaConcurrent while other hosts use the tenant's
+/// limits; CellLost, TimedOut.
+struct KeyResolve : Message<KeyResolve> {
+  static constexpr std::string_view kMethod = "key.resolve";
+  std::string hash;  ///< hash_of_api_key.
+};
+
+}  // namespace leasehold::wire

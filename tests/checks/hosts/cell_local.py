@@ -1,0 +1,246 @@
+"""A cell on this machine: hosts with a broker, a worker and an agent each, and an etcd of three members.
+
+    python3 tests/checks/hosts/cell_local.py BIN_DIR N [--check]
+
+`tools/cell-local` builds the programs first. Without --check it prints commands to try, and runs until Ctrl-C. With
+--check it runs them, and ends with a line per check; exit code 1 when one fails, 77 without etcd. Needs Python 3.9.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import cell
+from cell import Process, connect, wait_for
+from peer import Failure
+
+MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/models/leasehold-stories-q8_0.gguf")
+MEMBERS = 3
+TTL_MS = 10000
+SLACK_MS = 500
+TENANT = "ann"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Etcd:
+    """Three members on loopback addresses."""
+
+    def __init__(self, local):
+        self.local = local
+        ports = [(free_port(), free_port()) for _ in range(MEMBERS)]
+        self.urls = [f"http://127.0.0.1:{client}" for client, _ in ports]
+        peers = ",".join(f"e{i}=http://127.0.0.1:{peer}" for i, (_, peer) in enumerate(ports))
+        self.members = []
+        for i, (_, peer) in enumerate(ports):
+            name = f"e{i}"
+            with open(local.path(name + ".log"), "wb") as log:
+                self.members.append(subprocess.Popen(
+                    [shutil.which("etcd"), "--name", name, "--data-dir", local.path(name), "--unsafe-no-fsync",
+                     "--heartbeat-interval", "300", "--election-timeout", "3000",
+                     "--listen-client-urls", self.urls[i], "--advertise-client-urls", self.urls[i],
+                     "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+                     "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}", "--initial-cluster", peers],
+                    stdout=log, stderr=log))
+
+    def put(self, key, value):
+        encode = lambda text: base64.b64encode(text.encode()).decode()
+        body = json.dumps({"key": encode(key), "value": encode(json.dumps(value))}).encode()
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(self.urls[0] + "/v3/kv/put", body, 5) as reply:
+                return reply.status == 200
+        return False
+
+    def end(self):
+        for member in self.members:
+            member.kill()
+            member.wait()
+
+
+class Host(cell.Host):
+    """A broker and a worker without a tenant of its own, and an agent."""
+
+    def __init__(self, local, name):
+        port = free_port()
+        super().__init__(local, name, ("--cell-socket", local.path(name + "-agent.sock"), "--http-idle-ttl-ms", "200"))
+        self.http = f"127.0.0.1:{port}"
+        self.address = "http://" + self.http
+        self.agent = None
+
+    def start_worker(self):
+        wait_for(lambda: self.broker.require_running() or self.control("status"), "the broker does not answer")
+        self.worker = Process(self.cell, self.name + "-worker", "leasehold-worker", "--broker", self.socket(),
+                              "--listen", self.cell.path(self.name + ".sock"), "--name", self.name, "--model",
+                              self.cell.model, "--http", self.http, "--host-name", self.name, "--threads", "1",
+                              *self.worker_options)
+        self.agent = Process(self.cell, self.name + "-agent", "leasehold-cell", "--config", self.cell.config,
+                             "--host", self.name, "--broker", self.socket(), "--listen",
+                             self.cell.path(self.name + "-agent.sock"), "--door", self.address, "--state-dir",
+                             self.cell.path(self.name + "-state"))
+
+    def await_ready(self):
+        super().await_ready()
+        wait_for(lambda: self.agent.require_running() or "host joined" in self.agent.log(),
+                 f"host {self.name} does not join")
+
+    def processes(self):
+        return [one for one in (self.worker, self.broker, self.agent) if one and one.process.poll() is None]
+
+
+class LocalCell(cell.Cell):
+    """`with LocalCell(bin_dir, model, count) as local:` starts everything and waits until it is ready."""
+
+    def __init__(self, bin_dir, model, count):
+        super().__init__(bin_dir, model)
+        self.count, self.etcd, self.config = count, None, None
+
+    def __enter__(self):
+        super().__enter__()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        if self.etcd:
+            self.etcd.end()
+            self.folder.cleanup()  # members write until they have ended
+
+    def start(self):
+        self.etcd = Etcd(self)
+        wait_for(lambda: self.etcd.put("/leasehold/local/config", {"version": 1, "ttl_ms": TTL_MS,
+                                                                   "slack_ms": SLACK_MS}), "etcd does not answer")
+        self.config = self.path("cell.toml")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"etcd = {json.dumps(self.etcd.urls)}\ncell = \"local\"\n")
+        self.hosts = [Host(self, cell.NAMES[i]) for i in range(self.count)]
+        for host in self.hosts:
+            host.start_broker()
+        for host in self.hosts:
+            host.start_worker()
+        for host in self.hosts:
+            host.await_ready()
+
+    def brokerctl(self, *words):
+        """Its exit code and output."""
+        command = [os.path.join(self.bin_dir, "brokerctl"), "cell", "--config", self.config, *words]
+        done = subprocess.run(command, capture_output=True, check=False, text=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+def ask(host, key):
+    """The status with which the host answers a short chat. A slow etcd is waited for, as clients do."""
+    deadline = time.monotonic() + cell.START_TIMEOUT_S
+    while (status := ask_once(host, key)) in (429, 503) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return status
+
+
+def ask_once(host, key):
+    body = json.dumps({"model": "Leasehold Stories", "messages": [{"role": "user", "content": "Hi"}],
+                       "max_tokens": 8, "ignore_eos": True})
+    head = (f"POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
+    with connect(host.address, 60) as peer:
+        peer.sendall((head + body).encode())
+        return int(cell.read_all(peer).split(b" ", 2)[1])
+
+
+def show(local):
+    control = f"{os.path.join(local.bin_dir, 'brokerctl')} cell --config {local.config}"
+    last = local.hosts[-1]
+    pids = " ".join(str(process.pid) for process in last.processes())
+    print(f"""A cell of {local.count} hosts with a TTL of {TTL_MS // 1000} s runs. Ctrl-C ends it. In another terminal:
+
+  CELL="{control}"
+  $CELL hosts
+  $CELL tenants admit {TENANT} --max-concurrent 8
+  $CELL keys create --tenant {TENANT}          # KEY below is the key that it shows, ID its first column
+  curl -s {local.hosts[0].address}/v1/chat/completions -H "Authorization: Bearer KEY" \\
+    -d '{{"model": "Leasehold Stories", "messages": [{{"role": "user", "content": "Hi"}}], "max_tokens": 40}}'
+  curl -s {last.address}/v1/models -H "Authorization: Bearer KEY"
+  $CELL ledger {TENANT}                        # which host has which part
+  kill -STOP {pids}          # freezes host {last.name}
+  $CELL keys revoke ID --wait              # host by host: applied, or why it can serve no more
+  kill -CONT {pids}          # {last.name} finds that it was expired, and joins again
+""", flush=True)
+    while True:
+        time.sleep(3600)
+
+
+class Checks:
+    def __init__(self):
+        self.failed = 0
+
+    def check(self, is_true, text, detail=""):
+        print(("ok    " if is_true else "FAIL  ") + text + ("" if is_true else f": {detail}"), flush=True)
+        self.failed += not is_true
+
+
+def run_checks(local):
+    checks = Checks()
+    code, text = local.brokerctl("tenants", "admit", TENANT, "--max-concurrent", "8")
+    checks.check(code == 0, "a tenant is admitted to the cell", text)
+    code, text = local.brokerctl("keys", "create", "--tenant", TENANT, "-o", "json")
+    key = json.loads(text) if code == 0 else {"key": "", "api_key": ""}
+    checks.check(code == 0, "a key is created for it", text)
+    for host in local.hosts:
+        status = ask(host, key["api_key"])
+        checks.check(status == 200, f"host {host.name} serves the key", f"{status} {host.agent.log()[-600:]}")
+    frozen = local.hosts[-1]
+    frozen.stop()
+    begin = time.monotonic()
+    code, text = local.brokerctl("keys", "revoke", key["key"], "--wait")
+    took = time.monotonic() - begin
+    checks.check(code == 0, "the key is revoked while one host is frozen", text)
+    print("".join(f"      {line}\n" for line in text.splitlines()), end="")
+    for host in local.hosts[:-1]:
+        checks.check("applied" in text, f"host {host.name} has applied it", text)
+        status = ask(host, key["api_key"])
+        checks.check(status == 401, f"host {host.name} refuses the key", status)
+    checks.check("expired" in text, f"host {frozen.name} was expired, {took:.1f} s after the command", text)
+    for process in frozen.processes():
+        process.signal(signal.SIGCONT)
+    wait_for(lambda: "host fenced" in frozen.agent.log(), "the frozen host does not see its end")
+    wait_for(lambda: frozen.agent.log().count("host joined") == 2, "the frozen host does not join again")
+    status = ask(frozen, key["api_key"])
+    checks.check(status == 401, f"host {frozen.name} joins again and refuses the key", status)
+    code, text = local.brokerctl("doctor")
+    checks.check(code == 0, "every record of the cell is in order", text)
+    return checks.failed
+
+
+def main():
+    bin_dir, count = sys.argv[1], int(sys.argv[2])
+    if shutil.which("etcd") is None:
+        print("cell-local: etcd is not installed; run apt-get install etcd-server", file=sys.stderr)
+        return 77
+    with LocalCell(bin_dir, os.path.realpath(MODEL), count) as local:
+        if "--check" not in sys.argv[3:]:
+            show(local)
+        return 1 if run_checks(local) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        print(f"cell-local: {failure}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

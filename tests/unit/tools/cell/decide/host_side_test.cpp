@@ -1,0 +1,62 @@
+// What the agent makes of a tenant's requests, and a part in the broker's words.
+#include <catch2/catch.hpp>
+
+#include "ipc/control/messages/rates.hpp"
+#include "tools/cell/decide/broker_part.hpp"
+#include "tools/cell/decide/tenant_demand.hpp"
+
+using namespace leasehold;
+using namespace leasehold::cell;
+
+namespace {
+
+constexpr Share kLimits{.concurrent = 20, .blocks = 100, .reserved = 5, .tokens_per_minute = 1000};
+const PartOwner kOwner{{"h1"}, {7}};
+
+TimePoint after_ms(std::int64_t ms) {
+  return TimePoint() + std::chrono::milliseconds(ms);
+}
+
+wire::TenantView shown(const wire::CellAdmit& admission) {
+  wire::TenantView view;
+  view.policy = admission.policy;
+  view.part = wire::CellPart{.incarnation = admission.incarnation, .revision = admission.revision};
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("cell demand: it rises at once, and falls ten seconds after the last such load") {
+  TenantDemand demand;
+  CHECK(demand.of(kLimits).is_zero());
+  demand.seen(3, after_ms(0));
+  CHECK(demand.of(kLimits).concurrent == 4);
+  CHECK(demand.of(kLimits).blocks == kLimits.blocks);
+  demand.seen(40, after_ms(1));
+  CHECK(demand.of(kLimits).concurrent == 20);
+  demand.seen(0, after_ms(10'000));
+  CHECK(demand.of(kLimits).concurrent == 20);
+  demand.seen(0, after_ms(10'001));
+  CHECK(demand.of(kLimits).is_zero());
+}
+
+TEST_CASE("cell part: the broker's words and back are the same limit") {
+  const BrokerLimit limit{.share = kLimits, .revision = 3};
+  const auto admission = admission_of({"c"}, {"ann"}, kOwner, limit);
+  CHECK(admission.policy.cell == CellName{"c"});
+  CHECK(admission.incarnation == 7);
+  CHECK(limit_in(shown(admission), kOwner.incarnation) == limit);
+  // Another membership has nothing, but later limits must have greater revisions.
+  CHECK(limit_in(shown(admission), {8}) == BrokerLimit{.share = {}, .revision = 3});
+  CHECK(limit_in(wire::TenantView(), {8}) == BrokerLimit());
+}
+
+TEST_CASE("cell part: a share that lacks requests, blocks or tokens is sent as nothing") {
+  for (auto amount : {&Share::concurrent, &Share::blocks, &Share::tokens_per_minute}) {
+    Share share = kLimits;
+    share.*amount = 0;
+    const auto admission = admission_of({"c"}, {"ann"}, kOwner, {.share = share, .revision = 1});
+    CHECK(admission.policy.max_concurrent == 0);
+    CHECK(admission.policy.max_blocks == 0);
+  }
+}

@@ -1,0 +1,15 @@
+/// What the commands read of a cell before they show or change it. Internal to the commands.
+#pragma once
+
+#include "tools/cell/admin/calls.hpp"
+#include "tools/cell/decide/tenant_view.hpp"
+
+namespace leasehold::cell {
+
+/// The terms of the cell; the default ones without a config. Errors: those of read_config.
+Result<CellConfig> read_terms(const Calls& calls);
+/// Errors: those of view_of.
+Result<TenantView> read_view(const Calls& calls, const TenantId& tenant);
+std::unexpected<Error> unknown_tenant(const TenantId& tenant);
+
+}  // namespace leasehold::cell

@@ -1,0 +1,75 @@
+/// The agent's connection to the broker of its host.
+///
+/// Errors of calls: the broker's, TimedOut, ConnectionLost also without a connection. Lifetime:
+/// `io` outlives it. Threads: the one that runs `io`.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/clock.hpp"
+#include "ipc/client/all_pages.hpp"
+#include "ipc/control/transport/peer.hpp"
+
+namespace leasehold::cell {
+
+class BrokerLink {
+ public:
+  static constexpr Duration kCallTimeout = std::chrono::seconds(2);
+
+  BrokerLink(boost::asio::io_context& io, std::string socket)
+      : io_(io), socket_(std::move(socket)), ended_(io) {}
+  ~BrokerLink() { close(); }
+
+  /// Connects, in place of an earlier connection. Errors: those of control::connect_to.
+  Result<void> connect();
+  bool is_connected() const { return peer_ != nullptr; }
+  void close();
+  /// Waits until the connection has ended.
+  boost::asio::awaitable<void> until_closed();
+
+  template <class Message>
+  boost::asio::awaitable<Result<wire::Json>> call(const Message& message) {
+    return call(std::string(Message::kMethod), message.to_json());
+  }
+  boost::asio::awaitable<Result<wire::Json>> call(std::string method, wire::Json params);
+  /// Calls without waiting. Calls arrive at the broker in their order.
+  void send(std::string method, wire::Json params, control::Peer::ReplyHandler on_reply);
+
+  /// Every element of a list.
+  template <class View>
+  boost::asio::awaitable<Result<std::vector<View>>> list() {
+    std::vector<View> all;
+    wire::Json params = wire::Json::object();
+    while (true) {
+      auto reply = co_await call(std::string(client::PagedList<View>::kMethod), params);
+      if (!reply) co_return std::unexpected(reply.error());
+      auto page = client::parse_items<View>(*reply);
+      if (!page) co_return std::unexpected(page.error());
+      const bool is_last = page->empty() || !client::has_more(*reply);
+      std::ranges::move(*page, std::back_inserter(all));
+      if (is_last) co_return all;
+      params = client::PagedList<View>::after(all.back());
+    }
+  }
+
+ private:
+  /// A call that runs. `ended` is cancelled when there is a reply.
+  struct Call {
+    explicit Call(boost::asio::io_context& io) : ended(io) {}
+    std::optional<Result<control::Payload>> reply;
+    boost::asio::steady_timer ended;
+  };
+
+  boost::asio::io_context& io_;
+  std::string socket_;
+  std::shared_ptr<control::Peer> peer_;
+  boost::asio::steady_timer ended_;
+};
+
+}  // namespace leasehold::cell

@@ -1,0 +1,61 @@
+#include "tools/cell/decide/broker_part.hpp"
+
+#include <algorithm>
+
+#include "common/expects.hpp"
+#include "ipc/control/messages/rates.hpp"
+#include "ipc/segment/gate_set.hpp"
+
+namespace leasehold::cell {
+namespace {
+
+constexpr std::uint32_t kMostBlocks = 1u << 20;  // of TenantPolicy
+
+}  // namespace
+
+bool can_run(const Share& share) {
+  return share.concurrent > 0 && share.blocks > 0 && share.tokens_per_minute > 0;
+}
+
+wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const PartOwner& owner,
+                             const BrokerLimit& limit) {
+  expects(limit.revision > 0, "a limit that is sent has a revision");
+  wire::CellAdmit admission;
+  admission.policy.tenant = tenant;
+  admission.policy.cell = cell;
+  admission.incarnation = static_cast<std::uint64_t>(owner.incarnation.value);
+  admission.revision = limit.revision;
+  admission.first_credit_ms = kFirstCreditMs;
+  const Share share = can_run(limit.share) ? limit.share : Share();
+  admission.policy.max_concurrent = std::min<std::uint32_t>(share.concurrent, kMaxStepSequences);
+  admission.policy.max_blocks = std::min(share.blocks, kMostBlocks);
+  admission.policy.reserved_blocks = std::min(share.reserved, admission.policy.max_blocks);
+  if (share.reserved > 0) admission.policy.tier = wire::Tier::Guaranteed;
+  if (share.tokens_per_minute > 0)
+    admission.policy.rates.tokens_per_minute =
+        std::min(share.tokens_per_minute, wire::kMostPerMinute);
+  return admission;
+}
+
+BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
+  if (!view.part) return {};
+  // Later limits have greater revisions than any that the broker has seen.
+  if (view.part->incarnation != static_cast<std::uint64_t>(incarnation.value))
+    return {.share = {}, .revision = view.part->revision};
+  const wire::TenantPolicy& policy = view.policy;
+  return {.share = {.concurrent = policy.max_concurrent,
+                    .blocks = policy.max_blocks,
+                    .reserved = policy.reserved_blocks,
+                    .tokens_per_minute = policy.rates.tokens_per_minute.value_or(0)},
+          .revision = view.part->revision};
+}
+
+Share may_run_in(const wire::TenantView& view) {
+  if (!view.part) return {};
+  return {.concurrent = view.part->may_run,
+          .blocks = view.blocks_held,
+          .reserved = view.policy.reserved_blocks,
+          .tokens_per_minute = view.policy.rates.tokens_per_minute.value_or(0)};
+}
+
+}  // namespace leasehold::cell

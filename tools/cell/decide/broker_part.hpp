@@ -1,0 +1,28 @@
+/// A part in the words of the broker's messages. Pure.
+#pragma once
+
+#include "ipc/control/messages/cell/cell.hpp"
+#include "ipc/control/messages/views.hpp"
+#include "tools/cell/decide/tenant_part.hpp"
+
+namespace leasehold::cell {
+
+/// A part that begins gets the tokens of this time at once: the tenant may have used the rest of
+/// its minute on other hosts.
+inline constexpr std::uint32_t kFirstCreditMs = 2'000;
+
+/// Nothing can run under a share that lacks requests, blocks or tokens.
+bool can_run(const Share& share);
+
+/// The message that gives the broker this limit. A share under which nothing can run is sent as
+/// zero. Precondition: the revision is not 0.
+wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const PartOwner& owner,
+                             const BrokerLimit& limit);
+
+/// The limit that the broker has. Zero without a part, or with one of another incarnation.
+BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation);
+/// At most what can still run or be held there. Only of a part that every worker has confirmed:
+/// until then tokens of an earlier rate may be used.
+Share may_run_in(const wire::TenantView& view);
+
+}  // namespace leasehold::cell

@@ -1,0 +1,104 @@
+#include "tools/cell/decide/change_progress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace leasehold::cell {
+namespace {
+
+/// A host beats every third of its TTL. One that has missed this share of it is cut off or frozen.
+constexpr int kSilentShare = 2;
+
+std::string seconds(Duration time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return fmt::format("{}.{} s", ms / 1000, ms % 1000 / 100);
+}
+
+/// Never less than the time.
+std::int64_t whole_seconds(Duration time) {
+  return std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::seconds>(time).count());
+}
+
+}  // namespace
+
+ChangeProgress::ChangeProgress(CellKeys keys, etcd::Revision changed, const TenantView& before,
+                               Duration slack)
+    : keys_(keys), changed_(changed), silent_(std::move(keys), slack) {
+  for (const Part& part : before.ledger.parts) {
+    Host& host = hosts_[part.owner];
+    host.was_member = counts(part.owner, before.members);
+    if (!host.was_member) host.state = State::Void;
+  }
+}
+
+void ChangeProgress::seen(const Ledger& ledger, const std::vector<etcd::KeyValue>& hosts,
+                          TimePoint now) {
+  silent_.listed(hosts, now);
+  Incarnations members;
+  for (const etcd::KeyValue& entry : hosts)
+    if (const auto host = keys_.host_in(entry.key)) members.emplace(*host, entry.created);
+  for (auto& [owner, host] : hosts_) {
+    if (host.state != State::Waiting) continue;
+    const Part* part = ledger.find(owner);
+    if (!counts(owner, members)) {
+      host.state = State::Void;
+    } else if (part == nullptr) {
+      host.state = State::Returned;
+    } else if (part->as_of >= changed_) {
+      host.state = State::Applied;
+    }
+    host.since = now;
+  }
+}
+
+bool ChangeProgress::is_done() const {
+  return std::ranges::none_of(hosts_,
+                              [](const auto& each) { return each.second.state == State::Waiting; });
+}
+
+std::vector<Expiry> ChangeProgress::expired(TimePoint now) const {
+  std::vector<Expiry> all = silent_.expired(now);
+  std::erase_if(all, [&](const Expiry& expiry) {
+    return std::ranges::none_of(hosts_, [&](const auto& each) {
+      return each.first.host == expiry.host && each.second.state == State::Waiting;
+    });
+  });
+  return all;
+}
+
+std::string ChangeProgress::why(const PartOwner& owner, const Host& host, TimePoint now) const {
+  switch (host.state) {
+    case State::Applied:
+      return "applied";
+    case State::Returned:
+      return "returned its part";
+    case State::Void:
+      return host.was_member ? fmt::format("expired {} ago", seconds(now - host.since))
+                             : "had stopped before";
+    case State::Waiting:
+      break;
+  }
+  const auto silence = silent_.silence_of(owner.host, now);
+  if (!silence) return "has not applied it, and never stops by itself";
+  if (silence->since < (silence->since + silence->left) / kSilentShare)
+    return "has not applied it yet";
+  return fmt::format("cut off: stops by itself in {} s at the latest",
+                     whole_seconds(silence->left));
+}
+
+std::vector<ChangeProgress::Row> ChangeProgress::rows(TimePoint now) const {
+  std::vector<Row> all;
+  for (const auto& [owner, host] : hosts_)
+    all.push_back({.owner = owner, .state = host.state, .why = why(owner, host, now)});
+  return all;
+}
+
+std::vector<HostName> ChangeProgress::hosts() const {
+  std::set<HostName> names;
+  for (const auto& [owner, host] : hosts_) names.insert(owner.host);
+  return {names.begin(), names.end()};
+}
+
+}  // namespace leasehold::cell

@@ -1,0 +1,28 @@
+#include "tools/cell/decide/tenant_demand.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace leasehold::cell {
+namespace {
+
+/// Keeps bit_ceil within 32 bits. No host runs as many requests.
+constexpr std::uint32_t kMostRequests = 1u << 20;
+
+}  // namespace
+
+void TenantDemand::seen(std::uint32_t requests, TimePoint now) {
+  const std::uint32_t level = requests == 0 ? 0 : std::bit_ceil(std::min(requests, kMostRequests));
+  if (level < level_ && now - since_ < kIdle) return;
+  level_ = level;
+  since_ = now;
+}
+
+Share TenantDemand::of(const Share& limits) const {
+  if (level_ == 0) return {};
+  Share demand = limits;
+  demand.concurrent = std::min(level_, limits.concurrent);
+  return demand;
+}
+
+}  // namespace leasehold::cell

@@ -1,0 +1,45 @@
+/// A tenant of the cell on this host, as its agent knows it.
+#pragma once
+
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/result.hpp"
+#include "tools/cell/decide/records.hpp"
+#include "tools/cell/decide/tenant_demand.hpp"
+#include "tools/cell/decide/tenant_part.hpp"
+
+namespace leasehold::cell {
+
+/// A worker that waits for a key. `ready` is cancelled when there is a result.
+struct AskedKey {
+  AskedKey(boost::asio::io_context& io, std::string of) : hash(std::move(of)), ready(io) {}
+
+  std::string hash;
+  std::optional<Result<void>> result;
+  boost::asio::steady_timer ready;
+};
+
+struct HostTenant {
+  HostTenant(const CellKeys& cell, TenantId of) : id(std::move(of)), part(cell, id) {}
+
+  TenantId id;
+  TenantPart part;
+  TenantDemand demand;
+  Share limits;             // over all hosts, as last read
+  std::uint64_t sent = 0;   // revision of the limit that the broker has
+  std::set<ApiKeyId> keys;  // those that the broker has
+  std::vector<std::shared_ptr<AskedKey>> asked;
+  TimePoint looked;           // when a part that is too small was looked at again
+  bool is_resumed = false;    // the broker's state is known, for this membership and connection
+  bool is_at_broker = false;  // the broker has the tenant
+  bool is_policy_old = true;  // `limits` must be read
+  bool is_busy = false;       // steps of it run
+  bool is_due_again = false;  // they run again then
+};
+
+}  // namespace leasehold::cell

@@ -1,0 +1,245 @@
+#include "tools/cell/host_tenants.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "ipc/control/tokens/api_key.hpp"
+#include "ipc/http/http_await.hpp"
+#include "tools/cell/decide/broker_part.hpp"
+#include "tools/cell/rethrow.hpp"
+
+namespace leasehold::cell {
+namespace {
+
+using boost::asio::awaitable;
+
+/// Wakes the workers that wait, with an error for those whose key was not looked at.
+void refuse_asked(HostTenant& tenant, const Error& error) {
+  for (const auto& asked : std::exchange(tenant.asked, {})) {
+    asked->result = std::unexpected(error);
+    asked->ready.cancel();
+  }
+}
+
+Error no_member() {
+  return {Errc::CellLost,
+          "this host is not a member of its cell, or has lost its broker; try again in a moment"};
+}
+
+}  // namespace
+
+HostTenants::HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
+                         BrokerLink& broker, CellName cell)
+    : io_(io),
+      clock_(clock),
+      etcd_(etcd),
+      broker_(broker),
+      cell_(std::move(cell)),
+      keys_(cell_),
+      steps_(etcd_, broker_, cell_) {}
+
+void HostTenants::start(const HostName& host) {
+  host_ = host;
+  boost::asio::co_spawn(io_, follow_mail(), kRethrow);
+  boost::asio::co_spawn(io_, ask_broker(), kRethrow);
+}
+
+/// Mails that came outside of a membership are looked at now.
+void HostTenants::set_owner(std::optional<PartOwner> owner) {
+  if (owner_ == owner) return;
+  owner_ = std::move(owner);
+  for (const auto& [id, tenant] : tenants_) tenant->part.fenced();
+  broker_attached();
+  if (owner_)
+    for (const TenantId& tenant : mailed_) (void)find_or_add(tenant);
+}
+
+void HostTenants::broker_attached() {
+  for (const auto& [id, tenant] : tenants_) {
+    tenant->is_resumed = false;
+    wake(*tenant);
+  }
+}
+
+HostTenant* HostTenants::find_or_add(const TenantId& id) {
+  const auto found = tenants_.find(id);
+  if (found != tenants_.end()) return found->second.get();
+  if (tenants_.size() >= kMaxTenants) return nullptr;
+  HostTenant* const tenant =
+      tenants_.emplace(id, std::make_unique<HostTenant>(keys_, id)).first->second.get();
+  wake(*tenant);
+  return tenant;
+}
+
+// ---------------------------------------------------------------- steps
+
+void HostTenants::wake(HostTenant& tenant) {
+  tenant.is_due_again = true;
+  if (std::exchange(tenant.is_busy, true)) return;
+  // Not at once: the caller may go through all tenants, and a step may forget one.
+  boost::asio::post(io_, [this, &tenant] { boost::asio::co_spawn(io_, drive(tenant), kRethrow); });
+}
+
+/// Forgets the tenant when its part is returned.
+awaitable<void> HostTenants::drive(HostTenant& tenant) {
+  while (std::exchange(tenant.is_due_again, false)) {
+    if (!owner_ || !broker_.is_connected()) {
+      refuse_asked(tenant, no_member());
+      break;
+    }
+    const auto done = co_await step(tenant, *owner_);
+    if (done) continue;
+    refuse_asked(tenant, done.error());
+    if (done.error().code != Errc::BadToken) report(tenant, done.error());
+    break;
+  }
+  tenant.is_busy = false;
+  const bool is_known = tenant.is_resumed && !tenant.is_at_broker;
+  if (is_known && tenant.part.is_returned() && tenant.asked.empty()) tenants_.erase(tenant.id);
+}
+
+awaitable<Result<void>> HostTenants::step(HostTenant& tenant, PartOwner owner) {
+  if (!tenant.is_resumed) {
+    const auto resumed = co_await steps_.resume(tenant, owner);
+    if (!resumed || !tenant.is_resumed) co_return resumed;
+  }
+  const auto done = co_await steps_.run(tenant, owner);
+  if (!done) co_return done;
+  last_error_.reset();
+  const bool is_unused = tenant.part.is_returned() && tenant.asked.empty();
+  if (is_unused && tenant.is_at_broker && !tenant.is_due_again)
+    co_return co_await steps_.remove(tenant);
+  co_return done;
+}
+
+/// Once for each error, not for each attempt.
+void HostTenants::report(const HostTenant& tenant, const Error& error) {
+  if (std::exchange(last_error_, error.code) == error.code) return;
+  spdlog::warn("part not changed tenant={} code={} reason=\"{}\"", tenant.id.value,
+               name(error.code), error.detail);
+}
+
+// ---------------------------------------------------------------- keys
+
+awaitable<Result<void>> HostTenants::resolve(std::string hash) {
+  if (!owner_ || !broker_.is_connected()) co_return std::unexpected(no_member());
+  const std::string key = keys_.key(api_key_id(hash));
+  etcd::KeyRange range = etcd::KeyRange::one(key);
+  const auto found = co_await etcd_.range(std::move(range));
+  if (!found) co_return std::unexpected(found.error());
+  const Error unknown{Errc::BadToken,
+                      "the cell does not have this key; create one with "
+                      "`brokerctl cell keys create`"};
+  if (found->entries.empty()) co_return std::unexpected(unknown);
+  const auto record = read_key(key, found->entries.front().value);
+  if (!record) co_return std::unexpected(record.error());
+  if (record->hash != hash) co_return std::unexpected(unknown);
+  HostTenant* const tenant = find_or_add(record->tenant);
+  if (tenant == nullptr)
+    co_return fail(Errc::QueueFull, fmt::format("this host serves {} tenants, which is the most; "
+                                                "use another host",
+                                                kMaxTenants));
+  tenant->demand.seen(1, clock_.now());
+  tenant->is_policy_old = true;
+  const auto asked = std::make_shared<AskedKey>(io_, std::move(hash));
+  asked->ready.expires_after(kKeyTimeout);
+  tenant->asked.push_back(asked);
+  wake(*tenant);
+  (void)co_await asked->ready.async_wait(http::kAwait);
+  if (asked->result) co_return *asked->result;
+  std::erase(tenant->asked, asked);  // a tenant with a waiting worker is not forgotten
+  co_return fail(
+      Errc::QuotaConcurrent,
+      fmt::format("this host got no part of the limits of tenant {} in time, because other "
+                  "hosts use them or etcd is slow; try again",
+                  record->tenant.value));
+}
+
+// ---------------------------------------------------------------- mail
+
+void HostTenants::look_at_mail(std::string_view key) {
+  const auto tenant = keys_.tenant_in_mail(host_, key);
+  if (!tenant) return;
+  mailed_.insert(*tenant);
+  if (!owner_) return;
+  HostTenant* const known = find_or_add(*tenant);
+  if (known == nullptr) return;
+  known->part.look_again();
+  known->is_policy_old = true;
+  wake(*known);
+}
+
+void HostTenants::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision) {
+  mailed_.clear();
+  for (const etcd::KeyValue& entry : entries) look_at_mail(entry.key);
+}
+
+void HostTenants::on_events(std::vector<etcd::WatchEvent> events) {
+  for (const etcd::WatchEvent& event : events) {
+    if (!event.is_deleted) {
+      look_at_mail(event.entry.key);
+    } else if (const auto tenant = keys_.tenant_in_mail(host_, event.entry.key)) {
+      mailed_.erase(*tenant);
+    }
+  }
+}
+
+void HostTenants::on_interrupted(const Error& error) {
+  spdlog::debug("watch of the mail begins again reason=\"{}\"", error.detail);
+}
+
+/// A watch that etcd refuses is tried again: an operator may correct the role.
+awaitable<void> HostTenants::follow_mail() {
+  boost::asio::steady_timer pause(io_);
+  while (true) {
+    etcd::KeyRange range = keys_.mail_of(host_);
+    const auto ended = co_await etcd_.watch(std::move(range), *this);
+    if (!ended)
+      spdlog::warn("mail not read code={} reason=\"{}\"", name(ended.error().code),
+                   ended.error().detail);
+    pause.expires_after(kLookAgain);
+    (void)co_await pause.async_wait(http::kAwait);
+  }
+}
+
+// ---------------------------------------------------------------- the broker
+
+/// Returns false while the broker has not confirmed a lower limit.
+bool HostTenants::look_at(const wire::TenantView& view) {
+  HostTenant* const tenant = find_or_add(view.policy.tenant);
+  if (tenant == nullptr || !view.part || !owner_) return true;
+  const wire::CellPart& part = *view.part;
+  const bool is_current = part.incarnation == static_cast<std::uint64_t>(owner_->incarnation.value);
+  if (is_current && part.confirmed && tenant->is_resumed)
+    tenant->part.confirmed(part.revision, may_run_in(view));
+  const TimePoint now = clock_.now();
+  tenant->demand.seen(part.demand, now);
+  if (tenant->part.is_short() && now - tenant->looked >= kLookAgain) {
+    tenant->looked = now;
+    tenant->part.look_again();
+  }
+  return part.confirmed && part.may_run <= view.policy.max_concurrent &&
+         view.blocks_held <= view.policy.max_blocks;
+}
+
+awaitable<void> HostTenants::ask_broker() {
+  boost::asio::steady_timer pause(io_);
+  Duration time = kPoll;
+  while (true) {
+    pause.expires_after(time);
+    (void)co_await pause.async_wait(http::kAwait);
+    time = kPoll;
+    if (!owner_ || !broker_.is_connected()) continue;
+    const auto views = co_await broker_.list<wire::TenantView>();
+    if (!views) continue;
+    for (const wire::TenantView& view : *views)
+      if (view.policy.cell == cell_ && !look_at(view)) time = kFastPoll;
+    for (const auto& [id, tenant] : tenants_) wake(*tenant);
+  }
+}
+
+}  // namespace leasehold::cell
