@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/forward.hpp"
+#include "tools/gateway/holders.hpp"
+#include "tools/gateway/host_answer.hpp"
 #include "tools/gateway/host_request.hpp"
 #include "tools/gateway/signal.hpp"
 
