@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "common/cli/print_error.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/unit/tools/brokerctl/fake_broker.hpp"
@@ -388,4 +389,29 @@ TEST_CASE("brokerctl: a key that the broker refuses is not revoked") {
   REQUIRE_FALSE(created);
   CHECK(created.error() == Error{Errc::UnknownTenant, "no tenant bob"});
   CHECK(broker.calls.size() == 1);
+}
+
+TEST_CASE("brokerctl: a key from a file is neither printed nor revoked") {
+  const std::string key = mint_api_key();
+  const std::string id = api_key_id(hash_of_api_key(key)).value;
+  const auto directory = TemporaryDirectory::create("key").value();
+  std::ofstream(directory.file("key")) << key << "\n";
+  FakeBroker broker;
+  const CreateKey create{.message = {.tenant = {"bob"}}, .key_file = directory.file("key")};
+  for (const Output output : {Output::Table, Output::Json}) {
+    broker.replies["key.create"] = {wire::Empty{}.to_json()};
+    broker.out.str("");
+    REQUIRE(run_verb(broker, create, output));
+    CHECK(std::string(broker.calls.back().second.at("hash")).starts_with(id));
+    CHECK(broker.out.str().contains(id));
+    CHECK_FALSE(broker.out.str().contains(key));
+  }
+  broker.replies["key.create"] = {fail(Errc::TimedOut, "no reply")};
+  const auto lost = run_verb(broker, create);
+  REQUIRE_FALSE(lost);
+  CHECK(lost.error() == Error{Errc::TimedOut, "no reply"});
+  broker.replies["key.create"] = {wire::Empty{}.to_json()};
+  broker.out.setstate(std::ios::badbit);
+  CHECK(run_verb(broker, create));
+  CHECK(broker.calls.back().first == "key.create");
 }
