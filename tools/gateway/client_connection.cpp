@@ -8,11 +8,11 @@
 #include "ipc/http/http_errors.hpp"
 #include "ipc/http/http_url.hpp"
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/forward.hpp"
-#include "tools/gateway/holders.hpp"
-#include "tools/gateway/lists.hpp"
+#include "tools/gateway/forward/forward.hpp"
+#include "tools/gateway/forward/holders.hpp"
+#include "tools/gateway/forward/lists.hpp"
+#include "tools/gateway/forward/upload.hpp"
 #include "tools/gateway/text_relay.hpp"
-#include "tools/gateway/upload.hpp"
 
 namespace leasehold::gateway {
 namespace {

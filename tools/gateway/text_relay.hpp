@@ -15,7 +15,7 @@
 #include "tools/gateway/client_exchange.hpp"
 #include "tools/gateway/decide/request_body.hpp"
 #include "tools/gateway/decide/text_continuation.hpp"
-#include "tools/gateway/refusal.hpp"
+#include "tools/gateway/forward/refusal.hpp"
 #include "tools/gateway/shared.hpp"
 #include "tools/gateway/signal.hpp"
 

@@ -1,4 +1,4 @@
-#include "tools/gateway/refusal.hpp"
+#include "tools/gateway/forward/refusal.hpp"
 
 #include <charconv>
 #include <cstdint>

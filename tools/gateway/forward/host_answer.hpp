@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "tools/gateway/client_exchange.hpp"
-#include "tools/gateway/host_watch.hpp"
+#include "tools/gateway/forward/host_watch.hpp"
 #include "tools/gateway/shared.hpp"
 
 namespace leasehold::gateway {

@@ -1,4 +1,4 @@
-#include "tools/gateway/host_watch.hpp"
+#include "tools/gateway/forward/host_watch.hpp"
 
 #include <fmt/format.h>
 

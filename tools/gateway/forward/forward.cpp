@@ -1,4 +1,4 @@
-#include "tools/gateway/forward.hpp"
+#include "tools/gateway/forward/forward.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,8 +10,8 @@
 #include "common/cli/print_error.hpp"
 #include "tools/gateway/decide/error_outcome.hpp"
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/host_answer.hpp"
-#include "tools/gateway/refusal.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
+#include "tools/gateway/forward/refusal.hpp"
 
 namespace leasehold::gateway {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/gateway/host_answer.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
 
 namespace leasehold::gateway {
 

@@ -1,4 +1,4 @@
-#include "tools/gateway/host_answer.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
 
 #include <utility>
 

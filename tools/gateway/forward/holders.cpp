@@ -1,4 +1,4 @@
-#include "tools/gateway/holders.hpp"
+#include "tools/gateway/forward/holders.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/host_answer.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
 
 namespace leasehold::gateway {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/gateway/lists.hpp"
+#include "tools/gateway/forward/lists.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "ipc/http/http_url.hpp"
 #include "tools/gateway/decide/list_page.hpp"
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/host_answer.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
 #include "tools/gateway/host_request.hpp"
 
 namespace leasehold::gateway {
