@@ -39,7 +39,7 @@ ROUNDS = ("kill_worker", "kill", "freeze", "drain")
 PAUSE_ROUNDS = {"kill_worker": "killed", "kill": "killed", "freeze": "frozen"}  # with the name of their samples
 PAUSE_TOKENS = 350
 MOST_PAUSE_ROUNDS = 200  # a round may have no sample: texts may end before their host fails
-LINK_TEXTS = 6  # times the texts of other rounds, because half of them run on the near host
+LINK_TEXTS = 2  # times the texts of other rounds: half of them run on the near host, to which the others move
 SLOW_LINK_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
 
 
