@@ -32,7 +32,7 @@ struct EmbeddingHosts {
   }
 };
 
-/// One host, and a gateway that waits for no text once it is told to stop.
+/// One host, and a gateway that waits for no text after SIGTERM.
 struct ImpatientGateway {
   FakeHost host{"h"};
   GatewayProcess gateway{{host.address()}, {"--beat-ms", "50", "--drain-timeout-ms", "1"}};
