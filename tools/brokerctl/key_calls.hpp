@@ -12,7 +12,7 @@ namespace leasehold::brokerctl {
 
 struct CreatedKey {
   ApiKeyId id;
-  bool is_new = true;   ///< Not from a file: document and table have the key itself.
+  bool is_new = true;  ///< Not from a file: document and table have the key itself.
   wire::Json document;
   cli::Table table;
 };
