@@ -103,4 +103,20 @@ Result<Json> parse_ordered_json(std::string_view text) {
   return std::move(builder.root());
 }
 
+Json ordered_object(std::vector<std::pair<std::string, Json>> members) {
+  Json object = Json::object();
+  Members& stored = object.get_ref<Json::object_t&>();
+  stored.reserve(members.size());
+  for (auto& [name, value] : members) stored.emplace_back(std::move(name), std::move(value));
+  merge_repeated(stored);
+  return object;
+}
+
+bool nests_deeper_than(int levels, const Json& json) {
+  if (!json.is_structured()) return false;
+  if (levels == 0) return true;
+  return std::ranges::any_of(
+      json, [levels](const Json& part) { return nests_deeper_than(levels - 1, part); });
+}
+
 }  // namespace leasehold

@@ -37,6 +37,7 @@ Result<std::string> key_of(const CreateKey& create) {
 
 Result<CreatedKey> create_key(const CreateKey& create, const Dependencies& dependencies) {
   const std::string key = TRY(key_of(create));
+  const bool is_new = create.key_file.empty();
   wire::KeyCreate message = create.message;
   message.hash = hash_of_api_key(key);
   message.request_id = {mint_request_id()};
@@ -46,18 +47,22 @@ Result<CreatedKey> create_key(const CreateKey& create, const Dependencies& depen
   if (!created) {
     const Errc code = created.error().code;
     const bool may_exist = code == Errc::TimedOut || code == Errc::ConnectionLost;
-    if (may_exist) return revoke_unprinted_key(id, created.error(), dependencies);
+    if (may_exist && is_new) return revoke_unprinted_key(id, created.error(), dependencies);
     return std::unexpected(created.error());
   }
-  wire::Json document{{"key", id.value}, {"tenant", message.tenant.value}, {"api_key", key}};
+  wire::Json document{{"key", id.value}, {"tenant", message.tenant.value}};
+  if (is_new) document["api_key"] = key;
   if (!message.name.empty()) document["name"] = message.name;
   if (message.expires_unix_ms) document["expires_unix_ms"] = *message.expires_unix_ms;
+  cli::Table table{.columns = {{"KEY"}, {"TENANT"}, {"NAME"}, {"EXPIRES"}},
+                   .rows = {{id.value, message.tenant.value, cli::or_dash(message.name),
+                             time_text(message.expires_unix_ms, "never")}}};
+  if (is_new) {
+    table.columns.push_back({"API KEY, SHOWN ONCE"});
+    table.rows[0].push_back(key);
+  }
   return CreatedKey{
-      .id = id,
-      .document = std::move(document),
-      .table = {.columns = {{"KEY"}, {"TENANT"}, {"NAME"}, {"EXPIRES"}, {"API KEY, SHOWN ONCE"}},
-                .rows = {{id.value, message.tenant.value, cli::or_dash(message.name),
-                          time_text(message.expires_unix_ms, "never"), key}}}};
+      .id = id, .is_new = is_new, .document = std::move(document), .table = std::move(table)};
 }
 
 std::unexpected<Error> revoke_unprinted_key(const ApiKeyId& key, const Error& why,

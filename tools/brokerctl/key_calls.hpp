@@ -1,5 +1,5 @@
-/// Creates and changes API keys. A key is known to its creator alone, so one that was not printed
-/// is revoked.
+/// Creates and changes API keys. A new key is known to its creator alone, so one that was not
+/// printed is revoked. A key from a file is neither printed nor revoked: its owner has it.
 #pragma once
 
 #include <expected>
@@ -12,12 +12,13 @@ namespace leasehold::brokerctl {
 
 struct CreatedKey {
   ApiKeyId id;
-  wire::Json document;  ///< With the key itself, like the table.
+  bool is_new = true;  ///< Not from a file: document and table have the key itself.
+  wire::Json document;
   cli::Table table;
 };
 
-/// Errors: those of `key.create`. After a lost reply the key is revoked, and the error says whether
-/// it was.
+/// Errors: those of `key.create`. After a lost reply a new key is revoked, and the error says
+/// whether it was.
 Result<CreatedKey> create_key(const CreateKey& create, const Dependencies& dependencies);
 
 /// Revokes a key that this program could not print because of `why`, so that no key exists that its

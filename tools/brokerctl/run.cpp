@@ -251,7 +251,7 @@ class Runner {
   Result<void> operator()(const CreateKey& create) {
     const CreatedKey created = TRY(create_key(create, dependencies_));
     print(created.document, created.table);
-    if (dependencies_.out->good()) return {};
+    if (dependencies_.out->good() || !created.is_new) return {};
     return revoke_unprinted_key(created.id, {Errc::DiskFull, "it could not be written to stdout"},
                                 dependencies_);
   }

@@ -58,6 +58,18 @@ bool is_repeatable(std::string_view method, std::string_view path) {
          std::ranges::find(kComputed, path) != kComputed.end();
 }
 
+Error with_retry_advice(Error error, bool is_resumable) {
+  error.detail += "; send the request again";
+  if (is_resumable)
+    error.detail += ", with the id of the last event in Last-Event-ID to continue the text";
+  return error;
+}
+
+Error gateway_stopped(bool is_resumable) {
+  return with_retry_advice({Errc::Draining, "this gateway stops before the answer has ended"},
+                           is_resumable);
+}
+
 http::Answer error_answer(Api api, const Error& error, std::string_view x_request_id) {
   return in_form(api, http::refusal(error), x_request_id);
 }

@@ -24,6 +24,12 @@ bool concerns_files(std::string_view path);
 /// A text that is computed twice is cancelled when its connection ends.
 bool is_repeatable(std::string_view method, std::string_view path);
 
+/// The same error, and that the client may send the request again. `is_resumable`: it can come back
+/// with Last-Event-ID.
+Error with_retry_advice(Error error, bool is_resumable);
+/// The end of a request that outlasts the drain timeout.
+Error gateway_stopped(bool is_resumable);
+
 /// Status, Retry-After and body.
 http::Answer error_answer(Api api, const Error& error, std::string_view x_request_id);
 /// The same for errors that are not an Errc.

@@ -8,10 +8,11 @@
 #include "ipc/http/http_errors.hpp"
 #include "ipc/http/http_url.hpp"
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/forward.hpp"
-#include "tools/gateway/lists.hpp"
+#include "tools/gateway/forward/forward.hpp"
+#include "tools/gateway/forward/holders.hpp"
+#include "tools/gateway/forward/lists.hpp"
+#include "tools/gateway/forward/upload.hpp"
 #include "tools/gateway/text_relay.hpp"
-#include "tools/gateway/upload.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -118,6 +119,7 @@ awaitable<void> ClientConnection::answer(http::Parser& parser, ClientExchange& c
 }
 
 awaitable<void> ClientConnection::stream_upload(http::Parser& parser, ClientExchange& client) {
+  const Answering answering(*shared_);
   ++shared_->metrics.uploads;
   UnreadBody body{.parser = parser, .buffer = buffer_};
   co_await answer_upload(*shared_, client, body);
@@ -126,6 +128,7 @@ awaitable<void> ClientConnection::stream_upload(http::Parser& parser, ClientExch
 
 awaitable<void> ClientConnection::answer_body(ClientExchange& client, std::string body,
                                               TenantId owner) {
+  const Answering answering(*shared_);
   const http::Head& head = client.head();
   const std::string_view path = head.path();
   if (generates(head.method, path))
@@ -170,7 +173,8 @@ awaitable<void> ClientConnection::answer_text(ClientExchange& client, std::strin
     Forwarded request{.body = std::move(body),
                       .model = facts->model,
                       .placement = placement_digest(client.head().api_key(), facts->prompt),
-                      .says_continue = true};
+                      .says_continue = true,
+                      .is_resumable = comes_back || facts->resumable};
     co_await forward(*shared_, client, std::move(request));
     co_return;
   }

@@ -106,6 +106,10 @@ awaitable<bool> ClientExchange::end() {
   co_return co_await write_text("0\r\n\r\n");
 }
 
+bool is_event_stream(const http::Head& answer) {
+  return answer.only("Content-Type").value_or("").starts_with("text/event-stream");
+}
+
 Fields passed_on(const http::Head& answer) {
   Fields fields;
   std::ranges::copy_if(answer.fields, std::back_inserter(fields), [](const auto& field) {

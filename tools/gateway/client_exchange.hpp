@@ -68,6 +68,9 @@ class ClientExchange {
   bool leaves_body_out_;
 };
 
+/// True for the head of a stream of events.
+bool is_event_stream(const http::Head& answer);
+
 /// Those fields of a host's answer that are the client's: not those about the connection, and not
 /// X-Request-Id, which the gateway sends itself.
 Fields passed_on(const http::Head& answer);

@@ -150,12 +150,14 @@ void Gateway::drain() {
   state_->listener->close();
 }
 
-std::uint32_t Gateway::running_texts() const {
-  return state_->shared->metrics.running;
+std::uint32_t Gateway::answering() const {
+  return state_->shared->answering;
 }
 
-std::uint32_t Gateway::running_uploads() const {
-  return state_->shared->metrics.uploads;
+void Gateway::cut() {
+  state_->shared->is_cut = true;
+  for (const auto& [id, connection] : state_->connections)
+    if (const auto stream = connection.lock()) stream->cut();
 }
 
 }  // namespace leasehold::gateway

@@ -32,8 +32,10 @@ class Gateway {
   Result<void> reload(const std::vector<HostAddress>& hosts);
   /// Accepts no more connections. Running texts continue.
   void drain();
-  std::uint32_t running_texts() const;
-  std::uint32_t running_uploads() const;
+  /// Requests that were read, and are not answered yet.
+  std::uint32_t answering() const;
+  /// Ends them with an error. Precondition: it drains.
+  void cut();
 
  private:
   struct State;

@@ -25,6 +25,7 @@ namespace asio = boost::asio;
 using ReadOptions = std::function<std::optional<gateway::Options>()>;
 
 constexpr auto kDrainInterval = std::chrono::milliseconds(20);
+constexpr auto kCutTimeout = std::chrono::seconds(1);  // for clients to take the error
 
 /// A file or certificate with an error changes nothing: the hosts stay those of before.
 void reload(gateway::Gateway& gateway, gateway::Options& running, const ReadOptions& read) {
@@ -47,22 +48,29 @@ void reload(gateway::Gateway& gateway, gateway::Options& running, const ReadOpti
     spdlog::info("certificate reloaded file={}", running.certificate->certificate);
 }
 
-/// Ends the program once no text and no upload runs, at the second signal, or after the drain
-/// timeout.
-asio::awaitable<void> drain(asio::io_context& io, gateway::Gateway& gateway,
-                            std::chrono::milliseconds timeout) {
-  notify_service_manager("STOPPING=1");
-  spdlog::info("gateway drains running_texts={} timeout_ms={}", gateway.running_texts(),
-               timeout.count());
-  gateway.drain();
+/// Waits until every request is answered, or for this time.
+asio::awaitable<void> await_answers(asio::io_context& io, const gateway::Gateway& gateway,
+                                    std::chrono::milliseconds timeout) {
   asio::steady_timer timer(io);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  const auto is_busy = [&] { return gateway.running_texts() + gateway.running_uploads() > 0; };
-  while (is_busy() && std::chrono::steady_clock::now() < deadline) {
+  while (gateway.answering() > 0 && std::chrono::steady_clock::now() < deadline) {
     timer.expires_after(kDrainInterval);
     co_await timer.async_wait(http::kAwait);
   }
-  spdlog::info("gateway stops running_texts={}", gateway.running_texts());
+}
+
+/// Ends the program once every request is answered, or at the second signal. Requests that outlast
+/// the drain timeout end with an error.
+asio::awaitable<void> drain(asio::io_context& io, gateway::Gateway& gateway,
+                            std::chrono::milliseconds timeout) {
+  notify_service_manager("STOPPING=1");
+  spdlog::info("gateway drains requests={} timeout_ms={}", gateway.answering(), timeout.count());
+  gateway.drain();
+  co_await await_answers(io, gateway, timeout);
+  const std::uint32_t cut = gateway.answering();
+  gateway.cut();
+  co_await await_answers(io, gateway, kCutTimeout);
+  spdlog::info("gateway stops requests_cut={}", cut);
   io.stop();
 }
 

@@ -41,6 +41,10 @@ void PumpedStream::end() {
   if (std::exchange(is_ended_, true)) return;
   arrived_.notify();
   taken_.notify();
+  cut();
+}
+
+void PumpedStream::cut() {
   if (const auto action = std::exchange(on_end_, nullptr)) action();
 }
 

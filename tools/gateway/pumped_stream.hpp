@@ -26,8 +26,10 @@ class PumpedStream final : public http::ByteStream,
   void start();
   /// The client has left, or the connection was closed.
   bool is_ended() const { return is_ended_; }
-  /// Called once when that happens; empty: nothing is called.
+  /// Called once when that happens, or by `cut`; empty: nothing is called.
   void on_end(std::function<void()> action) { on_end_ = std::move(action); }
+  /// Ends what a host does for the client, who stays connected and gets the reason.
+  void cut();
 
   boost::asio::awaitable<http::Transfer> read_some(boost::asio::mutable_buffer buffer) override;
   boost::asio::awaitable<http::Transfer> write(boost::asio::const_buffer bytes) override;

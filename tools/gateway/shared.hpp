@@ -39,13 +39,27 @@ struct Shared {
   FairShares<TenantId> bodies{kBodyBytes};
   FairShares<TenantId> replays{kReplayBytes};
   FairShares<TenantId> unread{kUnreadBytes};
+  std::uint32_t answering = 0;  ///< Requests that were read, and are not answered yet.
   bool is_draining = false;
+  bool is_cut = false;  ///< The drain timeout has passed: each request ends with an error.
 
   TenantId owner_of(std::string_view key, const http::PeerAddress& client) const {
     if (!key.empty() && known_keys.contains(key))
       return {"key:" + api_key_id(hash_of_api_key(key)).value};
     return {http::source_of(client)};
   }
+};
+
+/// Counts a request as one that is answered while this object exists.
+class Answering {
+ public:
+  explicit Answering(Shared& shared) : shared_(shared) { ++shared_.answering; }
+  ~Answering() { --shared_.answering; }
+  Answering(const Answering&) = delete;
+  Answering& operator=(const Answering&) = delete;
+
+ private:
+  Shared& shared_;
 };
 
 /// Bytes of an owner's share while this object exists.

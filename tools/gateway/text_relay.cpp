@@ -14,7 +14,6 @@
 #include "common/cli/print_error.hpp"
 #include "common/random.hpp"
 #include "tools/gateway/host_request.hpp"
-#include "tools/gateway/refusal_body.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -25,8 +24,7 @@ using asio::awaitable;
 constexpr Duration kHeartbeat = std::chrono::seconds(15);
 constexpr std::string_view kComment = ":\n\n";
 constexpr std::size_t kMaxWaitingBytes = 64 << 10;  // then hosts are not read
-constexpr std::size_t kMaxRefusalBytes = 1 << 20;
-constexpr std::chrono::seconds kRefusalTimeout{5};
+constexpr std::chrono::seconds kEndTimeout{5};
 
 std::chrono::milliseconds head_timeout(const ContinuationTerms& terms) {
   return std::chrono::ceil<std::chrono::milliseconds>(terms.head_timeout);
@@ -43,10 +41,6 @@ ContinuationTerms terms_of(const Shared& shared, const ClientExchange& client,
   terms.beat = shared.options.beat;
   terms.move_timeout = shared.options.move_timeout;
   return terms;
-}
-
-bool is_event_stream(const http::Head& head) {
-  return head.only("Content-Type").value_or("").starts_with("text/event-stream");
 }
 
 }  // namespace
@@ -165,7 +159,7 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
     HostLost lost{.attempt = id, .error = exchange.error()};
     pass(lost);
   } else if (exchange->answer.status != 200 || !is_event_stream(exchange->answer.head)) {
-    co_await note_refusal(id, *std::move(exchange));
+    co_await note_refusal(id, attempt->host, *std::move(exchange));
   } else {
     if (stream_fields_.empty()) stream_fields_ = passed_on(exchange->answer.head);
     const auto identity = exchange->answer.head.only("Leasehold-Identity");
@@ -196,28 +190,18 @@ void TextRelay::log_other_arithmetic(const Attempt& attempt, const std::string& 
 }
 
 /// Reads the whole refusal, so that it can be passed on.
-awaitable<void> TextRelay::note_refusal(AttemptId id, HostExchange exchange) {
-  const HostHead& head = exchange.answer;
-  auto body = co_await exchange.connection->read_whole_body(kRefusalTimeout, kMaxRefusalBytes);
+awaitable<void> TextRelay::note_refusal(AttemptId id, HostId host, HostExchange exchange) {
+  auto refusal = co_await read_refusal(*shared_, host, std::move(exchange));
   const auto found = attempts_.find(id);
-  if (found == attempts_.end()) co_return exchange.connection->close();
-  if (!body) {
-    HostLost lost{.attempt = id, .error = body.error()};
+  if (found == attempts_.end()) co_return;
+  if (!refusal) {
+    HostLost lost{.attempt = id, .error = refusal.error()};
     pass(lost);
     co_return;
   }
-  HostRefused refused{.attempt = id, .status = head.status, .error = error_in(head, *body)};
-  // An error of the tenant, such as a quota, says nothing of the requests of others.
-  const bool is_of_host = refused.error && refused.error->scope == FailureScope::Engine;
-  if (is_of_host && refused.error->retry_after_ms > 0) {
-    shared_->hosts.table().refused(found->second->host,
-                                   std::chrono::milliseconds(refused.error->retry_after_ms),
-                                   shared_->clock.now());
-  }
-  refusal_ =
-      Refusal{.status = head.status, .fields = passed_on(head.head), .body = *std::move(body)};
   found->second->connection = nullptr;  // another request may use it now, so it is not closed
-  shared_->hosts.link(found->second->host).keep(std::move(exchange.connection));
+  HostRefused refused{.attempt = id, .status = refusal->answer.status, .error = refusal->error};
+  refusal_ = *std::move(refusal);
   pass(refused);
 }
 
@@ -249,7 +233,7 @@ awaitable<void> TextRelay::read_stream(AttemptId id, std::shared_ptr<Attempt> at
 
 /// Reads what frames the end of a stream, so that the connection can serve again.
 awaitable<void> TextRelay::finish_exchange(std::shared_ptr<Attempt> attempt) {
-  const auto rest = co_await attempt->connection->read_body(kRefusalTimeout);
+  const auto rest = co_await attempt->connection->read_body(kEndTimeout);
   if (rest && rest->empty()) co_return shared_->hosts.link(attempt->host).keep(attempt->connection);
   attempt->connection->close();
 }
@@ -266,10 +250,17 @@ void TextRelay::close_attempts() {
 
 // ── The client ──
 
+/// The client is gone, or the gateway waits no longer.
+void TextRelay::leave() {
+  if (client_->stream().is_ended()) return pass(ClientLeft{});
+  const bool is_stream = request_.facts.form == AnswerForm::Events;
+  pass(GatewayStopped{gateway_stopped(is_stream && request_.facts.resumable)});
+}
+
 awaitable<void> TextRelay::run() {
   const auto self = shared_from_this();
   ++shared_->metrics.running;
-  client_->stream().on_end([this] { pass(ClientLeft{}); });
+  client_->stream().on_end([this] { leave(); });
   pass(RequestArrived{});
   while (!client_->stream().is_ended()) {
     if (!waiting_.empty()) {
@@ -356,11 +347,7 @@ awaitable<void> TextRelay::send_finish(Finish finish) {
 }
 
 awaitable<void> TextRelay::send_refusal() {
-  if (refusal_->status == 401) {
-    shared_->known_keys.refused(client_->head().api_key());
-    client_->end_connection();
-  }
-  co_await client_->send_whole(refusal_->status, refusal_->fields, std::move(refusal_->body));
+  co_await pass_whole(*shared_, *client_, std::move(refusal_->answer));
 }
 
 http::Answer TextRelay::answer_of(const FailRequest& failed) const {

@@ -15,6 +15,7 @@
 #include "tools/gateway/client_exchange.hpp"
 #include "tools/gateway/decide/request_body.hpp"
 #include "tools/gateway/decide/text_continuation.hpp"
+#include "tools/gateway/forward/refusal.hpp"
 #include "tools/gateway/shared.hpp"
 #include "tools/gateway/signal.hpp"
 
@@ -43,12 +44,6 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
     bool is_finished = false;  // its stream ended regularly
     std::shared_ptr<Signal> may_read;
   };
-  /// What a host answered that refuses the request.
-  struct Refusal {
-    int status = 0;
-    Fields fields;
-    std::string body;
-  };
 
   void pass(const TextEvent& event);
   void perform(OpenHost action);
@@ -60,13 +55,14 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
 
   boost::asio::awaitable<void> serve(AttemptId id, std::shared_ptr<Attempt> attempt,
                                      std::string request);
-  boost::asio::awaitable<void> note_refusal(AttemptId id, HostExchange exchange);
+  boost::asio::awaitable<void> note_refusal(AttemptId id, HostId host, HostExchange exchange);
   boost::asio::awaitable<void> read_stream(AttemptId id, std::shared_ptr<Attempt> attempt);
   boost::asio::awaitable<void> finish_exchange(std::shared_ptr<Attempt> attempt);
   std::string request_for(const OpenHost& action) const;
   void note_valid_key();
   void log_other_arithmetic(const Attempt& attempt, const std::string& identity) const;
 
+  void leave();
   boost::asio::awaitable<bool> begin_events();
   boost::asio::awaitable<bool> write_waiting();
   boost::asio::awaitable<void> await_change();

@@ -163,7 +163,7 @@ Result<DrawnToken> TokenDrawer::draw(const Sequence& sequence, std::span<const T
 
 /// When the largest logits suffice for the draw, the whole row is not copied from the device.
 Result<SampledToken> TokenDrawer::sample_row(std::uint32_t logit_row, SampleInput input) {
-  const std::uint32_t deciding = input.allowed == nullptr ? top_logits_needed(*input.params) : 0;
+  const std::size_t deciding = top_logits_needed(*input.params, input.allowed);
   const auto top = deciding > 0 ? deps_.transformer->top_logits(logit_row) : std::nullopt;
   if (top && top->all_finite && top->tokens.size() >= deciding) {
     std::vector<CandidateToken> largest;

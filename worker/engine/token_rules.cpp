@@ -17,15 +17,23 @@ TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
   if (request.constraint) matcher_.emplace(request.constraint.grammar);
   if (!matcher_ && !text_) n_accepted_ = request.emitted.size();
   if (is_too_short()) forbid_ends();
+  if (!matcher_ && !tokenizer.suppressed_tokens().empty()) drawable_ = drawable();
+}
+
+/// All tokens but those that the model file suppresses.
+TokenMask TokenRules::drawable() const {
+  TokenMask mask = TokenMask::all(tokenizer_->n_vocab());
+  for (const TokenId token : tokenizer_->suppressed_tokens()) mask.remove(token);
+  return mask;
 }
 
 /// A grammar is not combined with min_tokens, so no other mask applies.
 void TokenRules::forbid_ends() {
   const SamplingParams& params = request_->sampling;
-  continuing_ = TokenMask(tokenizer_->n_vocab());
+  continuing_ = drawable();
   for (std::size_t i = 0; i < continuing_.size(); ++i) {
     const auto token = static_cast<TokenId>(i);
-    if (params.ignore_eos || !tokenizer_->is_end_token(token)) continuing_.add(token);
+    if (!params.ignore_eos && tokenizer_->is_end_token(token)) continuing_.remove(token);
   }
   for (const TokenId stop : params.stop_tokens) continuing_.remove(stop);
 }
@@ -103,6 +111,7 @@ void TokenRules::make_mask(WorkBudget& slice) {
   if (!vocabulary.pieces.advance(walk, *matcher_, mask, slice)) return;
   if (matcher_->may_end(state_))
     for (const TokenId end : vocabulary.end_tokens) mask.add(end);
+  for (const TokenId token : tokenizer_->suppressed_tokens()) mask.remove(token);
   if (masks_.size() == kMaxMasks) masks_.clear();
   mask_ = &(masks_[state_] = std::move(mask));
   unfinished_.reset();
@@ -133,6 +142,11 @@ Result<void> TokenRules::check_work() const {
 }
 
 // ------------------------------------------------------------------------------------ the text
+
+const TokenMask* TokenRules::allowed() const {
+  if (is_too_short()) return &continuing_;
+  return drawable_ ? &*drawable_ : mask_;
+}
 
 std::optional<CompletionReason> TokenRules::over() const {
   if (text_ && text_->is_stopped()) return CompletionReason::StopSequence;

@@ -1,5 +1,6 @@
 /// The rules, apart from the logits, for how one request's text continues and where it ends: its
-/// grammar, its stop strings and stop tokens, its minimum length, and the model's end tokens.
+/// grammar, its stop strings and stop tokens, its minimum length, and the model's end tokens and
+/// suppressed tokens.
 ///
 /// The work on a grammar is counted, and done in slices before the sequence draws a token: first
 /// the tokens of `request.emitted` are accepted, then the mask of the next token is computed. The
@@ -10,7 +11,7 @@
 /// allowed under the old lease.
 ///
 /// Lifetime: request and tokenizer outlive the rules. Threads: one. Memory: usually about 100 kB
-/// with a grammar, at most about 3 MB; almost none without one.
+/// with a grammar, at most about 3 MB; without one a bit per token if the model suppresses tokens.
 #pragma once
 
 #include <map>
@@ -48,7 +49,7 @@ class TokenRules {
   std::optional<CompletionReason> over() const;
 
   /// The tokens that may come next; null: any. Valid until the next call. Precondition: ready.
-  const TokenMask* allowed() const { return is_too_short() ? &continuing_ : mask_; }
+  const TokenMask* allowed() const;
 
   /// Why this token ends the text, if it does. The token is then not part of the text.
   std::optional<CompletionReason> ends_before(TokenId token) const;
@@ -77,6 +78,7 @@ class TokenRules {
   bool follow(TokenId token, WorkBudget& slice);
   void make_mask(WorkBudget& slice);
   void make_space(WorkBudget& slice);
+  TokenMask drawable() const;
   void forbid_ends();
   bool is_too_short() const { return n_text_ < request_->sampling.min_tokens; }
   bool is_started() const { return state_ != GrammarMatcher::kUnfinished; }
@@ -95,7 +97,8 @@ class TokenRules {
   std::map<State, TokenMask> masks_;
   const TokenMask* mask_ = nullptr;  ///< Mask of `state_`, once known.
   std::size_t n_text_ = 0;           ///< Tokens of the text.
-  TokenMask continuing_;             ///< All tokens that do not end a text; only with min_tokens.
+  TokenMask continuing_;  ///< Drawable tokens that do not end a text; only with min_tokens.
+  std::optional<TokenMask> drawable_;  ///< Only without a grammar and with suppressed tokens.
 };
 
 class TokenRules::Mark {

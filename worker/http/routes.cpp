@@ -36,7 +36,7 @@ Answer json_answer(const Json& json) {
 Json model_entry(const ApiModel& model, const std::string& id) {
   return {{"id", id},
           {"object", "model"},
-          {"created", 0},
+          {"created", model.changed_unix_s},
           {"owned_by", "leasehold"},
           {"max_model_len", model.max_context}};
 }

@@ -51,6 +51,12 @@ auto reasoning_check(const PromptEncoder& prompts) {
   };
 }
 
+/// When the model's file, of a split one the first, was last changed; 0 if it is not there now.
+std::int64_t changed_unix_s(const GgufFile& file) {
+  const auto identity = FileIdentity::of_path(file.path());
+  return identity ? identity->mtime_ns / std::nano::den : 0;
+}
+
 }  // namespace
 
 Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity& identity,
@@ -87,7 +93,8 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 .max_context = model.config.n_context,
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .begins_inside_reasoning = reasoning_check(model.prompt_encoder()),
-                .embedding_width = model.config.n_embd},
+                .embedding_width = model.config.n_embd,
+                .changed_unix_s = changed_unix_s(model.file)},
       .load = deps.load,
       .tokenizer = &model.tokenizer,
       .encode_chat =

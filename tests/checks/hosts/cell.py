@@ -209,7 +209,8 @@ class Gateway:
 
     def knows(self, host, state):
         """Whether its log names this state last."""
-        lines = [line for line in self.process.log().splitlines() if f"name={host.name} " in line and "state=" in line]
+        lines = [line for line in self.process.log().splitlines()
+                 if f"host={host.address} " in line and ("host changed" in line or "host lost" in line)]
         return bool(lines) and f"state={state}" in lines[-1]
 
     def moves(self):

@@ -36,8 +36,10 @@ import separate_link
 HOSTS = 5
 SLOW_MOTION_US = "30"
 ROUNDS = ("kill_worker", "kill", "freeze", "drain")
-PAUSE_ROUNDS = ("kill_worker", "kill", "freeze")
+PAUSE_ROUNDS = {"kill_worker": "killed", "kill": "killed", "freeze": "frozen"}  # with the name of their samples
 PAUSE_TOKENS = 350
+MOST_PAUSE_ROUNDS = 200  # a round may have no sample: texts may end before their host fails
+LINK_TEXTS = 2  # times the texts of other rounds: half of them run on the near host, to which the others move
 SLOW_LINK_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
 
 
@@ -68,22 +70,32 @@ def measure_texts(settings, before_round, gateways, model, report):
         report["drain"]["gap_ratio"] = drain["p50"] / calm["p50"]
 
 
-def full_speed_rounds(settings, hosts, gateway):
+def full_speed_rounds(texts, hosts, gateway):
     """Texts of hosts without slow motion, which would make the prefill of what is known long."""
-    return faults.Rounds(hosts, cell.model_name(gateway.address, hosts.key), PAUSE_TOKENS, 2 * settings.texts,
+    return faults.Rounds(hosts, cell.model_name(gateway.address, hosts.key), PAUSE_TOKENS, texts,
                          ("greedy", "sampled"))
+
+
+def repeat(rounds, samples, wanted, do_round):
+    """Repeats a round until there are that many samples."""
+    for _ in range(MOST_PAUSE_ROUNDS):
+        if len(rounds.samples[samples]) >= wanted:
+            break
+        do_round()
 
 
 def measure_pauses(settings, before_round, report):
     with cell.Cell(settings.bin_dir, settings.model) as hosts:
         hosts.add_hosts(HOSTS)
         gateway = hosts.add_gateway()
-        rounds = full_speed_rounds(settings, hosts, gateway)
+        rounds = full_speed_rounds(2 * settings.texts, hosts, gateway)
         rounds.read_calm(gateway)
-        for _ in range(6 * settings.rounds):
-            before_round()
-            for name in PAUSE_ROUNDS:
+        for name, samples in PAUSE_ROUNDS.items():
+            def do_round(name=name):
+                before_round()
                 getattr(rounds, name)(gateway)
+            # The worker's deaths are half of those that kill a host's processes.
+            repeat(rounds, samples, settings.samples // 2 if name == "kill_worker" else settings.samples, do_round)
         add_texts(rounds, report)
         add_pauses(rounds, report, "killed", "frozen")
 
@@ -131,10 +143,9 @@ def measure_link(settings, report):
         hosts.add_hosts(1, *SLOW_LINK_HOST)
         hosts.add_far_host(link, *SLOW_LINK_HOST)
         gateway = hosts.add_gateway("--plaintext-hosts")
-        rounds = full_speed_rounds(settings, hosts, gateway)
+        rounds = full_speed_rounds(LINK_TEXTS * settings.texts, hosts, gateway)
         rounds.read_calm(gateway)
-        for _ in range(settings.rounds):
-            rounds.cut_link(gateway, link)
+        repeat(rounds, "link_down", settings.samples, lambda: rounds.cut_link(gateway, link))
         add_texts(rounds, report)
         add_pauses(rounds, report, "link_down")
     return None
@@ -192,7 +203,9 @@ def parse_options(arguments):
     parser.add_argument("--model", required=True, help="GGUF model")
     parser.add_argument("--peers", metavar="DIR", help="Folder with vllm-router and sglang-router")
     parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=4,
-                        help="Rounds, each with every failure; 4 give 100 samples of a kill")
+                        help="Rounds of slow texts, each with every failure")
+    parser.add_argument("--samples", type=peer.in_range(1, 10000), default=100,
+                        help="Pauses of each kind that are measured at least: killed, frozen, link down")
     parser.add_argument("--texts", type=peer.in_range(1, 8), default=4, help="Texts of each kind in a round")
     parser.add_argument("--tokens", type=peer.in_range(20, 400), default=150, help="Tokens of each text")
     parser.add_argument("--requests", type=peer.in_range(1, 100000), default=300,

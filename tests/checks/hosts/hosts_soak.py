@@ -48,13 +48,14 @@ class Text:
         self.gateway = self.soak.chance.choice([one for one in self.soak.cell.gateways if one not in self.soak.down])
         self.answer = self.soak.readers.open(self.gateway.address, self.soak.cell.key, self.body, self.target, fields)
         if before:
-            # An error is not part of the text.
-            self.answer.events = [event for event in before.events if not event.startswith(b'{"error"')]
+            # An error and the end after it are not part of the text.
+            self.answer.events = [event for event in before.events if not event.startswith((b'{"error"', b"[DONE]"))]
             self.answer.last_id = before.last_id
 
     def is_cut(self):
         """Whether its client must come back. A text that joined an older one cannot move: its client moves."""
-        if self.answer.is_whole():
+        asks_to_resume = any(b"Last-Event-ID" in event for event in self.answer.events[-2:])
+        if self.answer.is_whole() and not asks_to_resume:
             return False
         return self.gateway in self.soak.down or (self.kind == "resumable" and self.returns < MOST_RETURNS)
 

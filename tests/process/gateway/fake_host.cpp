@@ -158,6 +158,8 @@ struct FakeHost::Server {
       if (path.ends_with("/" + host.name_)) return json_answer({{"id", host.name_}});
       return http::plain_error(404, "not_found", "no such file");
     }
+    if (path == kEmbeddings)
+      if (auto refused = refusal()) return refused;
     if (path == kEmbeddings || path == "/tokenize") return json_answer({{"host", host.name_}});
     return std::nullopt;
   }
@@ -193,12 +195,19 @@ struct FakeHost::Server {
 
   /// Notes the request; returns the refusal if there is one.
   std::optional<http::Answer> note(const Asked& asked) {
+    {
+      const std::scoped_lock lock(host.mutex_);
+      host.asked_.push_back(asked);
+    }
+    return refusal();
+  }
+
+  std::optional<http::Answer> refusal() const {
     const std::scoped_lock lock(host.mutex_);
-    host.asked_.push_back(asked);
     if (host.refused_status_ == 0) return std::nullopt;
-    http::Answer refusal = http::plain_error(host.refused_status_, host.refused_code_, "refused");
-    if (host.refused_status_ >= 429) refusal.retry_after_s = 60;
-    return refusal;
+    http::Answer refused = http::plain_error(host.refused_status_, host.refused_code_, "refused");
+    if (host.refused_status_ >= 429) refused.retry_after_s = 60;
+    return refused;
   }
 
   awaitable<bool> answer(http::Stream& stream, http::Head head, std::string body) {

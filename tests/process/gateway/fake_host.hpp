@@ -39,8 +39,8 @@ class FakeHost {
   /// How many tokens of each text it sends; at first all.
   void allow(std::size_t tokens) { allowed_ = tokens; }
   void set_ready(bool ready, std::string code = "");
-  /// Refuses texts with this status and code; 0: it does not. From 429 on it asks for a retry in 60
-  /// seconds.
+  /// Refuses texts and embeddings with this status and code; 0: it does not. From 429 on it asks
+  /// for a retry in 60 seconds.
   void refuse_with(int status, std::string code);
   /// From now on it says nothing, and keeps its connections open.
   void freeze() { is_frozen_ = true; }

@@ -270,7 +270,7 @@ TEST_CASE("gateway: SIGTERM lets running texts end and takes no new ones") {
   client.write(ask(chat(true)));
   REQUIRE(client.read_until(has_word(0)));
   gateway.child().signal(SIGTERM).value();
-  REQUIRE(eventually([&] { return gateway.logs("gateway drains running_texts=1"); }));
+  REQUIRE(eventually([&] { return gateway.logs("gateway drains requests=1"); }));
   CHECK_THROWS(HttpClient(gateway.address()));
   host.allow(FakeHost::kTokens);
   CHECK(streamed(client.reply()) == fake_text());

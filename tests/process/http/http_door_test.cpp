@@ -1,5 +1,6 @@
 // The HTTP server with real processes: keys, paths and hostile heads.
 #include <catch2/catch.hpp>
+#include <ctime>
 
 #include "tests/process/http/http_client.hpp"
 
@@ -12,6 +13,9 @@ TEST_CASE("http: health needs no key, everything else a known one") {
   const HttpReply models = http.send(get("/v1/models", key));
   CHECK(models.status == 200);
   CHECK(models.json()["data"].size() == 1);
+  const std::int64_t created = models.json()["data"][0]["created"];  // when the file was changed
+  CHECK(created > 0);
+  CHECK(created <= std::time(nullptr));
   for (const std::string& wrong : {std::string("lh-00"), key + "0", std::string("x")}) {
     const HttpReply refused = http.send(get("/v1/models", wrong));
     CHECK(refused.status == 401);

@@ -101,7 +101,7 @@ def bad_lines():
     refused(openai.BadRequestError, create, same, completion_window="1h")
     refused(openai.NotFoundError, create, same, input_file_id="file-unknown")
     refused(openai.NotFoundError, other.batches.retrieve, batch.id)
-    refused(openai.ConflictError, client.batches.cancel, batch.id)
+    assert refused(openai.ConflictError, client.batches.cancel, batch.id).code == "batch_ended"
 
 
 def embeddings():

@@ -26,6 +26,22 @@ TEST_CASE("ordered json: of members with one name the last value counts, at the 
   }
 }
 
+TEST_CASE("ordered json: an object of members is that of the parser") {
+  const Json object = ordered_object({{"b", 1}, {"a", {2}}, {"b", 3}});
+  CHECK(object.dump() == R"({"b":3,"a":[2]})");
+  CHECK(ordered_object({}).dump() == "{}");
+}
+
+TEST_CASE("ordered json: levels are counted to the deepest value") {
+  const auto nests = [](int levels, const char* text) {
+    return nests_deeper_than(levels, *parse_ordered_json(text));
+  };
+  CHECK_FALSE(nests(0, "1"));
+  CHECK(nests(0, "[]"));
+  CHECK_FALSE(nests(2, R"([{"a":1}])"));
+  CHECK(nests(1, R"([1,{"a":1}])"));
+}
+
 TEST_CASE("ordered json: what is not JSON is refused with the library's text") {
   for (const char* text : {"", "{", "[1,]", "{\"a\" 1}", "\"\xff\"", "1 2", "nul"}) {
     const auto parsed = parse_ordered_json(text);

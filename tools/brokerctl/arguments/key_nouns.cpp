@@ -154,7 +154,8 @@ void add_keys(Commands& commands) {
   auto* create = commands.add_verb(
       *noun,
       {"create",
-       "Create an API key for HTTP clients of a tenant; it is shown once. The limits of the tenant "
+       "Create an API key for HTTP clients of a tenant; a new one is shown once. The limits of the "
+       "tenant "
        "hold as well",
        "brokerctl keys create --tenant alice --name ci --expires-in 30d\nbrokerctl keys create "
        "--tenant alice --name demo --tokens-per-day 100000"},
@@ -169,8 +170,8 @@ void add_keys(Commands& commands) {
   add_name(*create, "--tenant", values->tenant, "Tenant for which the key acts")->required();
   add_key_options(*create, *values);
   create->add_option("--key-file", values->key_file,
-                     "Take the key from this file, or - for stdin, instead of making one: hosts "
-                     "behind a gateway need the same keys");
+                     "Take the key from this file, or - for stdin, instead of making one, and do "
+                     "not print it: hosts behind a gateway need the same keys");
   auto* update = commands.add_verb(
       *noun,
       {"update",

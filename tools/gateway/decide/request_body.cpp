@@ -77,7 +77,8 @@ std::string decoded(std::string_view json_string) {
 
 /// The members that the gateway reads, as JSON text; of two with one name, the last.
 struct Members {
-  std::string_view model, stream, n, prompt, messages, input, system, instructions, any_arithmetic;
+  std::string_view model, stream, n, prompt, messages, input, system, instructions, any_arithmetic,
+      resumable;
   bool has_emitted = false;
 };
 
@@ -91,7 +92,8 @@ std::string_view* member_of(Members& members, std::string_view name) {
       {"input", &Members::input},
       {"system", &Members::system},
       {"instructions", &Members::instructions},
-      {"any_arithmetic", &Members::any_arithmetic}};
+      {"any_arithmetic", &Members::any_arithmetic},
+      {"resumable", &Members::resumable}};
   const auto* found = std::ranges::find(kAll, name, [](const auto& pair) { return pair.first; });
   return found == std::end(kAll) ? nullptr : &(members.*found->second);
 }
@@ -163,6 +165,7 @@ Result<BodyFacts> read_body(std::string_view body) {
   }
   BodyFacts facts;
   facts.any_arithmetic = any == "true";
+  facts.resumable = members.resumable == "true";
   if (members.model.starts_with('"')) facts.model = decoded(members.model);
   facts.prompt = prompt_of(members);
   facts.form = members.stream == "true" ? AnswerForm::Events : AnswerForm::Document;

@@ -20,6 +20,8 @@ struct BodyFacts {
   /// `n` for each prompt, within 1 and kMaxChoices. A body with other values is refused by the
   /// host.
   std::uint32_t choices = 1;
+  /// The client can come back with Last-Event-ID: `"resumable": true`.
+  bool resumable = false;
   /// The client accepts that another arithmetic continues the text: `"any_arithmetic": true`.
   bool any_arithmetic = false;
 };

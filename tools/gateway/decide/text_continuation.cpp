@@ -148,6 +148,10 @@ void TextContinuation::handle(const ClientLeft&, const Step& step) {
   end(step);
 }
 
+void TextContinuation::handle(const GatewayStopped& event, const Step& step) {
+  fail_request(event.error, step);
+}
+
 void TextContinuation::take(Attempt&, const Beat&, const Step&) {}
 
 void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) {

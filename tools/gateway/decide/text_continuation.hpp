@@ -116,6 +116,7 @@ class TextContinuation {
   void handle(const HostLost& event, const Step& step);
   void handle(const TimerFired& event, const Step& step);
   void handle(const ClientLeft& event, const Step& step);
+  void handle(const GatewayStopped& event, const Step& step);
 
   void take(Attempt& from, TokenGroup& group, const Step& step);
   void take(Attempt& from, const Beat& beat, const Step& step);

@@ -55,8 +55,13 @@ struct TimerFired {};
 /// The client closed its connection.
 struct ClientLeft {};
 
+/// The gateway stops, and waits no longer for the end of the text. The client gets `error`.
+struct GatewayStopped {
+  Error error;
+};
+
 using TextEvent = std::variant<RequestArrived, HostAccepted, HostRefused, HostBytes, HostLost,
-                               TimerFired, ClientLeft>;
+                               TimerFired, ClientLeft, GatewayStopped>;
 
 // ── Actions ──
 

@@ -11,6 +11,7 @@
 #include "common/utf8.hpp"
 #include "ipc/control/transport/excess.hpp"
 #include "worker/http/api/chat_messages.hpp"
+#include "worker/http/api/chat_translation.hpp"
 #include "worker/http/api/constraint_fields.hpp"
 #include "worker/http/api/emitted_tokens.hpp"
 #include "worker/http/api/messages_request.hpp"
@@ -318,9 +319,12 @@ Read<void> read_template_fields(const BodyFields& body, wire::RequestSubmit& out
   const Field variables = body["chat_template_kwargs"];
   TRY(check_object(variables));
   OrderedJson kwargs = variables ? variables.json() : OrderedJson::object();
-  const Field effort = body["reasoning_effort"];
-  if (effort && !kwargs.contains("reasoning_effort"))
-    kwargs["reasoning_effort"] = TRY(text_of(effort, {}));
+  if (const Field effort = body["reasoning_effort"]) {
+    // the union of what OpenAI, Anthropic and the templates of models know
+    std::string word =
+        TRY(word_of(effort, {"none", "minimal", "low", "medium", "high", "xhigh", "max"}));
+    if (!kwargs.contains("reasoning_effort")) kwargs["reasoning_effort"] = std::move(word);
+  }
   if (!kwargs.empty()) out.chat_template_kwargs = kwargs.dump();
   const Field continues = body["continue_final_message"];
   const Field begins = body["add_generation_prompt"];

@@ -84,6 +84,7 @@ struct ApiModel {
   /// none) ends inside the model's reasoning. Null: never. Any thread.
   std::function<bool(const std::string& kwargs)> begins_inside_reasoning = nullptr;
   std::uint32_t embedding_width = 0;  ///< Elements of its embeddings.
+  std::int64_t changed_unix_s = 0;    ///< When its file was last changed; 0: not known.
 };
 
 /// Names what decides every byte of a text beside its request: the text identity, and the context

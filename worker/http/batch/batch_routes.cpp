@@ -83,10 +83,10 @@ Answer shown_batch(const BatchStore& store, const BatchRecord& batch) {
       batch::to_api(batch, store.has_file(batch.output_file), store.has_file(batch.error_file)));
 }
 
-Error not_cancellable(const BatchRecord& batch) {
-  return {Errc::RequestIdConflict,
-          fmt::format("batch {} is {}; only a batch that has not ended can be cancelled", batch.id,
-                      batch::name(batch.status))};
+Answer not_cancellable(const BatchRecord& batch) {
+  return plain_error(409, "batch_ended",
+                     fmt::format("batch {} is {}; only a batch that has not ended can be cancelled",
+                                 batch.id, batch::name(batch.status)));
 }
 
 Result<BatchRecord> add(BatchStore& store, BatchRecord batch) {
@@ -168,7 +168,7 @@ awaitable<void> serve_batch_cancel(Shared& shared, const Caller& caller, RouteIn
   const BatchRecord now = shared.batches->as_running(*batch);
   if (now.status == batch::Status::Cancelling || now.status == batch::Status::Cancelled)
     co_return co_await stream.send(shown_batch(*store, now));
-  co_await stream.send(refusal(not_cancellable(now)));
+  co_await stream.send(not_cancellable(now));
 }
 
 }  // namespace leasehold::http

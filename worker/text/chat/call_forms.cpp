@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/ordered_json.hpp"
 #include "worker/text/chat/call_literals.hpp"
 #include "worker/text/chat/text_marker.hpp"
 
@@ -20,13 +21,9 @@ constexpr std::size_t kMaxNameBytes = 256;
 
 /// Nothing for a text that is not JSON, or that nests more levels than callers may recurse.
 std::optional<Json> parse_shallow(std::string_view text) {
-  bool too_deep = false;
-  const auto check = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxCallDepth) too_deep = true;
-    return !too_deep;
-  };
-  Json json = Json::parse(text, check, false);
-  return too_deep || json.is_discarded() ? std::nullopt : std::optional(std::move(json));
+  auto json = parse_ordered_json(text);
+  if (!json || nests_deeper_than(kMaxCallDepth, *json)) return std::nullopt;
+  return *std::move(json);
 }
 
 bool is_object(std::string_view text) {
@@ -118,7 +115,7 @@ std::string_view without_lines(std::string_view value) {
 
 std::optional<ToolCall> tagged_call(std::string_view name, std::string_view body,
                                     const ParameterTags& tags, std::span<const CalledTool> tools) {
-  Json arguments = Json::object();
+  std::vector<std::pair<std::string, Json>> arguments;
   while (take(body, tags.key_begin)) {
     auto key = take_until(body, tags.key_end);
     if (!key || (!tags.value_begin.empty() && !take(body, tags.value_begin))) return std::nullopt;
@@ -128,10 +125,11 @@ std::optional<ToolCall> tagged_call(std::string_view name, std::string_view body
     const auto kind = key->find("\" string=\"");
     const bool is_text = kind == std::string_view::npos ? is_text_parameter(tools, name, *key)
                                                         : key->ends_with("true");
-    arguments[std::string(key->substr(0, kind))] = value_of(without_lines(*value), is_text);
+    arguments.emplace_back(key->substr(0, kind), value_of(without_lines(*value), is_text));
   }
   if (name.empty() || !trimmed(body).empty()) return std::nullopt;
-  return ToolCall{.name = std::string(name), .arguments = text_of(arguments)};
+  return ToolCall{.name = std::string(name),
+                  .arguments = text_of(ordered_object(std::move(arguments)))};
 }
 
 /// Qwen's or GLM's form.

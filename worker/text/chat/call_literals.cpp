@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "common/ordered_json.hpp"
 #include "common/utf8.hpp"
 #include "worker/text/chat/text_marker.hpp"
 
@@ -141,16 +142,16 @@ std::optional<LiteralReader::Json> LiteralReader::elements(int depth) {
 
 std::optional<LiteralReader::Json> LiteralReader::members(std::string_view separator,
                                                           std::string_view close, int depth) {
-  Json object = Json::object();
+  std::vector<std::pair<std::string, Json>> object;
   while (!skip(close)) {
-    const auto name = key();
+    auto name = key();
     if (!name || !skip(separator)) return std::nullopt;
     auto one = value(depth);
     if (!one) return std::nullopt;
-    object[*name] = *std::move(one);
+    object.emplace_back(*std::move(name), *std::move(one));
     if (!skip(",") && !rest_.starts_with(close)) return std::nullopt;
   }
-  return object;
+  return ordered_object(std::move(object));
 }
 
 }  // namespace leasehold

@@ -6,7 +6,7 @@
 /// Whitespace before a call is dropped. The result does not depend on how the text is cut into
 /// pieces.
 ///
-/// Work is linear in the text, and quadratic in the members of one object. Threads: one.
+/// Work grows no faster than sorting the members of one object. Threads: one.
 #pragma once
 
 #include <cstdint>

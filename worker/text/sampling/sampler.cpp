@@ -168,9 +168,11 @@ Logprobs logprobs_of(std::span<const float> logits, TokenId chosen, std::uint32_
 
 }  // namespace
 
-std::uint32_t top_logits_needed(const SamplingParams& params) {
+std::size_t top_logits_needed(const SamplingParams& params, const TokenMask* allowed) {
   if (!params.logit_bias.empty() || has_penalties(params) || params.top_logprobs) return 0;
-  return params.temperature == 0.0f ? 1 : params.top_k;
+  const std::size_t needed = params.temperature == 0.0f ? 1 : params.top_k;
+  if (needed == 0 || allowed == nullptr) return needed;
+  return needed + allowed->size() - allowed->count();
 }
 
 /// Filters depend only on weights and on the order of ids, and tokens outside the top k are
@@ -179,6 +181,11 @@ std::uint32_t top_logits_needed(const SamplingParams& params) {
 Result<SampledToken> sample_from_top(std::span<const CandidateToken> largest,
                                      const SampleInput& input, SamplerScratch& scratch) {
   scratch.rated.assign(largest.begin(), largest.end());
+  if (input.allowed != nullptr) {
+    std::erase_if(scratch.rated, [&](const CandidateToken& candidate) {
+      return !input.allowed->contains(candidate.token);
+    });
+  }
   std::ranges::sort(scratch.rated, {}, &CandidateToken::token);
   std::vector<float> logits = std::move(scratch.candidate_logits);
   logits.clear();

@@ -5,8 +5,8 @@
 ///                            multiplies any other (Keskar et al. 2019)
 ///   3. presence, frequency   logit - frequency_penalty · n - presence_penalty, for each token
 ///                            generated n > 0 times; the prompt does not count (OpenAI)
-///   4. the mask              removes the tokens that the grammar forbids, and before min_tokens
-///                            those that end the text
+///   4. the mask              removes the tokens that the grammar forbids, before min_tokens those
+///                            that end the text, and those that the model file suppresses
 ///   5. temperature           logits are divided by it; 0 picks the largest logit, at ties the
 ///                            lowest id, and skips 6 and 7
 ///   6. top-k, typical, top-p, min-p    worker/text/sampling/truncation.hpp
@@ -73,9 +73,9 @@ struct SamplerScratch {
   std::vector<float> candidate_logits;
 };
 
-/// The number of largest logits that decide the draw if all tokens are allowed. 0: the draw needs
-/// all logits or further inputs.
-std::uint32_t top_logits_needed(const SamplingParams& params);
+/// The number of largest logits that decide the draw: of those that the parameters need, each may
+/// be of a token that `allowed` lacks. 0: the draw needs all logits or further inputs.
+std::size_t top_logits_needed(const SamplingParams& params, const TokenMask* allowed);
 
 /// Returns what `sample` returns for the whole row, from its largest logits alone: at least
 /// `top_logits_needed` of them, largest first, at ties the lower token. All logits of the row are

@@ -15,6 +15,14 @@ class TokenMask {
   TokenMask() = default;
   explicit TokenMask(std::size_t n_vocab) : size_(n_vocab), words_((n_vocab + 63) / 64) {}
 
+  /// All tokens of the vocabulary.
+  static TokenMask all(std::size_t n_vocab) {
+    TokenMask mask(n_vocab);
+    for (std::uint64_t& word : mask.words_) word = ~std::uint64_t{0};
+    if (n_vocab % 64 != 0) mask.words_.back() = (std::uint64_t{1} << n_vocab % 64) - 1;
+    return mask;
+  }
+
   /// The size of the vocabulary.
   std::size_t size() const { return size_; }
 
@@ -30,10 +38,12 @@ class TokenMask {
   }
   /// Tokens 64·i to 64·i + 63, lowest bit first. Bits beyond the vocabulary are 0.
   std::uint64_t word(std::size_t i) const { return i < words_.size() ? words_[i] : 0; }
-  bool empty() const {
-    for (const std::uint64_t word : words_)
-      if (word != 0) return false;
-    return true;
+  bool empty() const { return count() == 0; }
+  /// The number of tokens in the set.
+  std::size_t count() const {
+    std::size_t n = 0;
+    for (const std::uint64_t word : words_) n += static_cast<std::size_t>(std::popcount(word));
+    return n;
   }
   bool operator==(const TokenMask&) const = default;
 

@@ -56,6 +56,9 @@ class Tokenizer {
   /// True for the tokens that end the output: end of text, of turn, of message.
   bool is_end_token(TokenId token) const;
 
+  /// The tokens that are never drawn, ascending: `tokenizer.ggml.suppress_tokens` of the file.
+  std::span<const TokenId> suppressed_tokens() const { return vocabulary_->suppressed_tokens; }
+
   /// The size of the longest piece.
   std::size_t longest_piece_bytes() const { return vocabulary_->longest_piece_bytes; }
 

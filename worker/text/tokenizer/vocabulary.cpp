@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+constexpr std::string_view kSuppressed = "tokenizer.ggml.suppress_tokens";
 constexpr std::size_t kMaxTokens = std::size_t{1} << 22;
 
 /// Many files name only the base model's EOS, but their models end each turn with one of these
@@ -58,6 +59,7 @@ std::unexpected<Error> corrupt_vocabulary(const GgufFile& file, const std::strin
 Result<Vocabulary> Vocabulary::read(const GgufFile& file, const VocabularyTraits& traits) {
   Vocabulary vocabulary;
   TRY(vocabulary.read_tokens(file, traits.needs_types));
+  TRY(vocabulary.read_suppressed_tokens(file));
   TRY(vocabulary.read_special_ids(file, traits));
   vocabulary.find_end_tokens_by_text();
   TRY(vocabulary.read_pieces(file, traits));
@@ -84,6 +86,21 @@ Result<void> Vocabulary::read_tokens(const GgufFile& file, bool needs_types) {
     kinds.push_back(static_cast<TokenKind>(type - 1));
   }
   return {};
+}
+
+Result<void> Vocabulary::read_suppressed_tokens(const GgufFile& file) {
+  if (!file.has(kSuppressed)) return {};
+  for (const std::int32_t id : TRY(file.get<std::vector<std::int32_t>>(kSuppressed))) {
+    if (id < 0 || static_cast<std::uint32_t>(id) >= size())
+      return corrupt_vocabulary(
+          file, fmt::format("{} has {}; there are {} tokens", kSuppressed, id, size()));
+    suppressed_tokens.push_back(static_cast<TokenId>(id));
+  }
+  std::ranges::sort(suppressed_tokens);
+  const auto repeated = std::ranges::unique(suppressed_tokens);
+  suppressed_tokens.erase(repeated.begin(), repeated.end());
+  if (suppressed_tokens.size() < size()) return {};
+  return corrupt_vocabulary(file, fmt::format("{} has every token", kSuppressed));
 }
 
 Result<void> Vocabulary::read_special_ids(const GgufFile& file, const VocabularyTraits& traits) {

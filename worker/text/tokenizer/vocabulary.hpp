@@ -44,7 +44,8 @@ struct Vocabulary {
   std::size_t longest_piece_bytes = 4;  ///< An unknown token may replace a whole character.
 
   std::optional<TokenId> unknown, bos;
-  std::vector<TokenId> end_tokens;  ///< Tokens that end the output.
+  std::vector<TokenId> end_tokens;         ///< Tokens that end the output.
+  std::vector<TokenId> suppressed_tokens;  ///< Tokens that are never drawn, ascending.
   bool adds_bos = false;
   std::optional<TokenId> added_eos;  ///< EOS, if the file asks to add it to texts.
   bool adds_space_prefix = false;
@@ -55,6 +56,7 @@ struct Vocabulary {
 
  private:
   Result<void> read_tokens(const GgufFile& file, bool needs_types);
+  Result<void> read_suppressed_tokens(const GgufFile& file);
   Result<void> read_special_ids(const GgufFile& file, const VocabularyTraits& traits);
   bool is_special(TokenId token) const;
   void find_harmony();

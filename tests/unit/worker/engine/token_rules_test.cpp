@@ -13,6 +13,13 @@ constexpr TokenId kEnd = 2;
 constexpr TokenId kAb = 259;  // the vocabulary has all bytes, "ab", "a", "cc" and others
 constexpr TokenId kCc = 266;
 
+/// The same with kAb and the end token suppressed.
+Tokenizer suppressing_tokenizer() {
+  const std::vector<std::int32_t> suppressed{kAb, kEnd};
+  const TemporaryFile file(tiny_llama().set("tokenizer.ggml.suppress_tokens", suppressed).bytes());
+  return *Tokenizer::from_metadata(*GgufFile::open(file.path()));
+}
+
 struct Fixture {
   Tokenizer tokenizer = tiny_tokenizer();
   std::shared_ptr<const GrammarVocabulary> vocabulary =
@@ -118,6 +125,23 @@ TEST_CASE("token rules: a stop string is found across tokens, and across a rebin
 TEST_CASE("token rules: without a grammar every token is allowed") {
   const Fixture fixture;
   REQUIRE(fixture.rules({.stop = {"x"}}).allowed() == nullptr);
+}
+
+TEST_CASE("token rules: the tokens that the model file suppresses are never allowed") {
+  Fixture fixture;
+  fixture.tokenizer = suppressing_tokenizer();
+  TokenRules free = fixture.rules({});
+  REQUIRE(free.allowed() != nullptr);
+  CHECK(free.allowed()->count() == fixture.tokenizer.n_vocab() - 2);
+  CHECK_FALSE(free.allowed()->contains(kAb));
+  TokenRules with_minimum = fixture.rules({.ignore_eos = true, .min_tokens = 1});
+  CHECK_FALSE(with_minimum.allowed()->contains(kEnd));
+  with_minimum.accept(kCc);
+  CHECK_FALSE(Fixture::allowed(with_minimum).contains(kAb));
+  TokenRules with_grammar =
+      fixture.rules({.grammar = {GrammarKind::Gbnf, "root ::= \"ab\" | \"cc\""}});
+  CHECK_FALSE(with_grammar.allowed()->contains(kAb));
+  CHECK(with_grammar.allowed()->contains(kCc));
 }
 
 TEST_CASE("token rules: an end token is allowed only where the grammar may end") {

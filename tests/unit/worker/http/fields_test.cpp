@@ -265,6 +265,8 @@ TEST_CASE("http fields: a refusal names the value by its pointer") {
       {{{"continue_final_message", true}, {"add_generation_prompt", true}},
        "continue_final_message"},
       {{{"echo", true}}, "echo"},
+      {{{"reasoning_effort", "banana"}}, "reasoning_effort"},
+      {{{"reasoning_effort", 1}}, "reasoning_effort"},
   };
   for (const auto& [body, path] : kWrong) CHECK(refused_path(body) == path);
   CHECK(refused_path({{"prompt", {1, -1}}}, Api::Completions) == "prompt/1");

@@ -184,6 +184,7 @@ TEST_CASE("http message: a value that is not built or not valid is refused with 
       {{{"chat_template_kwargs", 1}}, "chat_template_kwargs"},
       {{{"output_config", 1}}, "output_config"},
       {{{"output_config", {{"effort", 1}}}}, "output_config/effort"},
+      {{{"output_config", {{"effort", "banana"}}}}, "output_config/effort"},
       {{{"output_config", {{"format", {{"type", "xml"}}}}}}, "output_config/format/type"},
       {{{"output_config", {{"format", {{"type", "json_schema"}}}}}}, "output_config/format/schema"},
       {{{"tools", "all"}}, "tools"},

@@ -15,13 +15,6 @@ namespace {
 constexpr int kMaxSchemaDepth = 64;
 constexpr std::size_t kMaxPathBytes = 120;
 
-bool nests_deeper_than(int levels, const OrderedJson& json) {
-  if (!json.is_structured()) return false;
-  if (levels == 0) return true;
-  return std::ranges::any_of(
-      json, [levels](const OrderedJson& part) { return nests_deeper_than(levels - 1, part); });
-}
-
 /// The text of the member, or an empty text if the member is not a string.
 std::string text_member(const OrderedJson& schema, const char* key) {
   const auto found = schema.find(key);

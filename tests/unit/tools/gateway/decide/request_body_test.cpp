@@ -86,6 +86,12 @@ TEST_CASE("request body: another arithmetic is accepted only if the request says
   }
 }
 
+TEST_CASE("request body: the gateway knows whether the client can come back") {
+  CHECK(facts(R"({"resumable":true})").resumable);
+  CHECK_FALSE(facts(R"({"resumable":false})").resumable);
+  CHECK_FALSE(facts(R"({"resumable":"true"})").resumable);  // the host refuses it
+}
+
 TEST_CASE("request body: known tokens are added in front, and nothing else changes") {
   const std::string body = " {\n \"a\" : 1.0e3, \"b\":\"\\u00e9\" }\n";
   CHECK(with_emitted(body, {{1, 2}, {}, {3}}) ==

@@ -23,6 +23,7 @@ TEST_CASE("text: nothing is forwarded or opened after the end") {
   for (const TextEvent& late :
        {TextEvent(HostBytes{host, "data: x\n: t 0 0 1\n\n"}), TextEvent(lost(host)),
         TextEvent(TimerFired{}), TextEvent(ClientLeft{}),
+        TextEvent(GatewayStopped{{Errc::Draining, "stops"}}),
         TextEvent(HostAccepted{host, kIdentity})}) {
     gateway.on(late);
     CHECK(gateway.actions.empty());
@@ -109,6 +110,15 @@ TEST_CASE("text: a client that leaves ends its exchanges") {
   gateway.on(ClientLeft{});
   CHECK(gateway.only<CloseHost>().attempt == host);
   CHECK(gateway.actions.size() == 1);
+  CHECK(gateway.text.has_ended());
+}
+
+TEST_CASE("text: a gateway that stops ends the text with its error") {
+  GatewayCase gateway;
+  const AttemptId host = gateway.begin();
+  gateway.on(GatewayStopped{{Errc::Draining, "stops"}});
+  CHECK(gateway.only<FailRequest>().error == Error{Errc::Draining, "stops"});
+  CHECK(gateway.only<CloseHost>().attempt == host);
   CHECK(gateway.text.has_ended());
 }
 

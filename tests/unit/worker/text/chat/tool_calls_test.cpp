@@ -1,4 +1,5 @@
 // The calls of tools and the thoughts in what a model says, in pieces of every size.
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "worker/text/chat/reasoning.hpp"
@@ -214,6 +215,25 @@ TEST_CASE("tool calls: hostile markers take linear time") {
     for (std::size_t at = 0; at < text.size(); at += 5)
       said += pieces.push(text.substr(at, 5)).text.size();
     CHECK((said + pieces.finish().text.size() == text.size()));
+  }
+}
+
+TEST_CASE("tool calls: the members of one call are not compared with each other") {
+  for (const auto& [begin, member, end] : std::vector<std::array<std::string, 3>>{
+           {"<|tool_call>call:f{", "#:1,", "}<tool_call|>"},
+           {"<|tool_call_start|>[f(", "a#=1,", ")]<|tool_call_end|>"},
+           {"<tool_call>f", "<arg_key>#</arg_key><arg_value>1</arg_value>", "</tool_call>"},
+           {R"(<tool_call>{"name":"f","arguments":{"x":0)", ",\"#\":1", "}}</tool_call>"},
+           {R"(<tool_call>{"name":"f","arguments":{"x":[0)", ",{}", "]}}</tool_call>"}}) {
+    std::string text = begin;
+    for (int i = 0; text.size() + 100 < ToolCallParser::kMaxCallBytes; ++i) {
+      text += member;
+      if (const auto at = text.rfind('#'); at != std::string::npos)
+        text.replace(at, 1, std::to_string(i));
+    }
+    INFO(member);
+    ToolCallParser parser;
+    CHECK(parser.push(text + end).calls.size() == 1);  // quadratic time would be 10^9 comparisons
   }
 }
 

@@ -196,6 +196,15 @@ TEST_CASE("sampler: the logarithm is within its error bound of the C library") {
   REQUIRE(log_f64(1.0) == 0.0);
 }
 
+/// All tokens, the largest logit first, at ties the lower token.
+std::vector<CandidateToken> ranked(const std::vector<float>& logits) {
+  std::vector<CandidateToken> all;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    all.push_back({static_cast<TokenId>(i), logits[i]});
+  std::ranges::stable_sort(all, std::greater<>(), &CandidateToken::logit);
+  return all;
+}
+
 TEST_CASE("sampler: the largest logits alone give the same draw as the whole row") {
   constexpr std::size_t kLargest = 64;
   SamplerScratch scratch;
@@ -212,14 +221,18 @@ TEST_CASE("sampler: the largest logits alone give the same draw as the whole row
     if (seed % 7 == 0) params.typical_p = 0.5f;
     if (seed % 11 == 0) params.min_p = 0.1f;
     CAPTURE(seed);
-    REQUIRE(top_logits_needed(params) <= kLargest);
-    std::vector<CandidateToken> largest;
-    for (std::size_t i = 0; i < logits.size(); ++i)
-      largest.push_back({static_cast<TokenId>(i), logits[i]});
-    std::ranges::stable_sort(largest, std::greater<>(), &CandidateToken::logit);
-    largest.resize(kLargest);
+    TokenMask allowed = TokenMask::all(logits.size());
+    for (const std::size_t rank : {std::size_t{0}, seed % kLargest})
+      if (seed % 4 == 0) allowed.remove(ranked(logits)[rank].token);
+    const std::size_t needed = top_logits_needed(params, &allowed);
+    if (needed > kLargest) continue;
+    std::vector<CandidateToken> largest = ranked(logits);
+    largest.resize(needed);
     for (std::uint32_t position = 0; position < 5; ++position) {
-      const SampleInput input{.logits = logits, .params = &params, .position = position};
+      const SampleInput input{.logits = logits,
+                              .params = &params,
+                              .position = position,
+                              .allowed = seed % 3 == 1 && seed % 4 != 0 ? nullptr : &allowed};
       const auto of_all = sample(input, scratch);
       const auto of_few = sample_from_top(largest, input, scratch);
       REQUIRE(of_all);
@@ -229,12 +242,22 @@ TEST_CASE("sampler: the largest logits alone give the same draw as the whole row
 }
 
 TEST_CASE("sampler: requests that need more than the largest logits get the whole row") {
-  CHECK(top_logits_needed({.temperature = 0.0f}) == 1);
-  CHECK(top_logits_needed({.temperature = 1.0f, .top_k = 40}) == 40);
-  CHECK(top_logits_needed({.temperature = 1.0f}) == 0);
-  CHECK(top_logits_needed({.temperature = 0.0f, .repetition_penalty = 1.1f}) == 0);
-  CHECK(top_logits_needed({.temperature = 0.0f, .logit_bias = {{1, 2.0f}}}) == 0);
-  CHECK(top_logits_needed({.temperature = 0.0f, .top_logprobs = 0}) == 0);
+  TokenMask allowed = TokenMask::all(100);
+  const auto needed = [&](const SamplingParams& params) {
+    return top_logits_needed(params, &allowed);
+  };
+  CHECK(top_logits_needed({.temperature = 0.0f}, nullptr) == 1);
+  CHECK(needed({.temperature = 0.0f}) == 1);
+  CHECK(needed({.temperature = 1.0f, .top_k = 40}) == 40);
+  CHECK(needed({.temperature = 1.0f}) == 0);
+  CHECK(needed({.temperature = 0.0f, .repetition_penalty = 1.1f}) == 0);
+  CHECK(needed({.temperature = 0.0f, .logit_bias = {{1, 2.0f}}}) == 0);
+  CHECK(needed({.temperature = 0.0f, .top_logprobs = 0}) == 0);
+  allowed.remove(0);
+  allowed.remove(99);
+  CHECK(needed({.temperature = 0.0f}) == 3);  // both of these may be the largest
+  CHECK(needed({.temperature = 1.0f, .top_k = 40}) == 42);
+  CHECK(needed({.temperature = 1.0f}) == 0);
 }
 
 }  // namespace leasehold::testing

@@ -42,6 +42,19 @@ TEST_CASE("special tokens: control tokens are produced only if the caller asks")
   CHECK(tokens_of(chat_vocabulary(), "<pad>", kAsTokens) == "<|p|a|d|>");
 }
 
+TEST_CASE("special tokens: the file lists the tokens that are never drawn") {
+  using Ids = std::vector<std::int32_t>;
+  constexpr const char* kKey = "tokenizer.ggml.suppress_tokens";
+  CHECK(tokenizer_of(sentencepiece())->suppressed_tokens().empty());
+  const auto tokenizer = tokenizer_of(sentencepiece().set(kKey, Ids{4, 2, 4}));
+  REQUIRE(tokenizer);
+  CHECK(std::ranges::equal(tokenizer->suppressed_tokens(), std::vector<TokenId>{2, 4}));
+  check_refused(sentencepiece().set(kKey, Ids{9}), Errc::FileCorrupt, "suppress_tokens has 9");
+  check_refused(sentencepiece().set(kKey, Ids{-1}), Errc::FileCorrupt, "suppress_tokens has -1");
+  check_refused(sentencepiece().set(kKey, Ids{0, 1, 2, 3, 4, 5, 6, 7, 8}), Errc::FileCorrupt,
+                "every token");
+}
+
 TEST_CASE("special tokens: in a chat's prompt only the template's text makes control tokens") {
   MarkedText prompt("<|im_start|>hi", TextOrigin::Template);
   prompt.append("<|im_end|><|im_", TextOrigin::Client);

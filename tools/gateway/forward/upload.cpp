@@ -1,4 +1,4 @@
-#include "tools/gateway/upload.hpp"
+#include "tools/gateway/forward/upload.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/forward.hpp"
+#include "tools/gateway/forward/holders.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
 #include "tools/gateway/host_request.hpp"
 #include "tools/gateway/signal.hpp"
 

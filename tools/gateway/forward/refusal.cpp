@@ -1,15 +1,16 @@
-#include "tools/gateway/refusal_body.hpp"
+#include "tools/gateway/forward/refusal.hpp"
 
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
+#include <utility>
 
 namespace leasehold::gateway {
 namespace {
 
 using Json = nlohmann::json;
 
+constexpr AnswerLimits kRefusalLimits{.timeout = std::chrono::seconds(5), .max_bytes = 1 << 20};
 constexpr std::int64_t kMsPerSecond = 1000;
 constexpr std::int64_t kMaxRetryAfterS = 3600;
 
@@ -49,6 +50,22 @@ std::optional<Error> error_in(const HostHead& head, std::string_view body) {
   Error error{*known, text_at(json, {"error", "message"})};
   error.retry_after_ms = retry_after_ms(head.head);
   return error;
+}
+
+boost::asio::awaitable<Result<Refusal>> read_refusal(Shared& shared, HostId host,
+                                                     HostExchange exchange) {
+  const HostHead head = exchange.answer;
+  auto answer = co_await read_whole_answer(shared, host, std::move(exchange), kRefusalLimits);
+  if (!answer) co_return std::unexpected(answer.error());
+  Refusal refusal{.answer = *std::move(answer), .error = {}};
+  refusal.error = error_in(head, refusal.answer.body);
+  // An error of the tenant, such as a quota, says nothing of the requests of others.
+  const bool is_of_host = refusal.error && refusal.error->scope == FailureScope::Engine;
+  if (is_of_host && refusal.error->retry_after_ms > 0) {
+    const std::chrono::milliseconds pause(refusal.error->retry_after_ms);
+    shared.hosts.table().refused(host, pause, shared.clock.now());
+  }
+  co_return refusal;
 }
 
 }  // namespace leasehold::gateway

@@ -1,4 +1,4 @@
-#include "tools/gateway/lists.hpp"
+#include "tools/gateway/forward/lists.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "ipc/http/http_url.hpp"
 #include "tools/gateway/decide/list_page.hpp"
 #include "tools/gateway/decide/place.hpp"
-#include "tools/gateway/forward.hpp"
+#include "tools/gateway/forward/host_answer.hpp"
 #include "tools/gateway/host_request.hpp"
 
 namespace leasehold::gateway {
@@ -22,17 +22,9 @@ namespace {
 using boost::asio::awaitable;
 using Json = nlohmann::json;
 
-constexpr std::chrono::seconds kListTimeout{10};
-constexpr std::size_t kMaxListBytes = 4 << 20;
+constexpr AnswerLimits kListLimits{.timeout = std::chrono::seconds(10), .max_bytes = 4 << 20};
 constexpr std::size_t kMostRequests = 10'000;  // of one page
 constexpr int kMostPages = 100;                // of one host
-
-/// An answer of a host that was read to its end.
-struct WholeAnswer {
-  int status = 0;
-  Fields fields;
-  std::string body;
-};
 
 /// The limits of a page: a worker's (worker/http/batch).
 struct PageLimits {
@@ -68,24 +60,14 @@ awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, Hos
                             .host = link.address().authority(),
                             .x_request_id = client.x_request_id(),
                             .client_address = client.parties().client};
-  HostLink::Call call{.request = request.text(), .timeout = kListTimeout};
+  HostLink::Call call{.request = request.text(), .timeout = kListLimits.timeout};
   auto exchange = co_await link.exchange(std::move(call));
   if (!exchange) co_return std::unexpected(exchange.error());
-  auto body = co_await exchange->connection->read_whole_body(kListTimeout, kMaxListBytes);
-  if (!body) {
-    exchange->connection->close();
-    co_return std::unexpected(body.error());
-  }
-  link.keep(exchange->connection);
-  WholeAnswer answer{.status = exchange->answer.status,
-                     .fields = passed_on(exchange->answer.head),
-                     .body = *std::move(body)};
-  co_return answer;
+  co_return co_await read_whole_answer(shared, host, *std::move(exchange), kListLimits);
 }
 
 /// Sends a list that `missing` hosts are not part of.
 awaitable<bool> send_list(Shared& shared, ClientExchange& client, Json list, std::size_t missing) {
-  constexpr int kOk = 200;
   note_key(shared, client, kOk);
   Fields fields;
   fields.emplace_back("Content-Type", "application/json");
@@ -99,11 +81,6 @@ Error no_host(const Hosts& hosts) {
               fmt::format("none of {} hosts can serve; retry, or ask the operator", hosts.size())};
   error.retry_after_ms = 1'000;
   return error;
-}
-
-awaitable<bool> pass_whole(Shared& shared, ClientExchange& client, WholeAnswer answer) {
-  note_key(shared, client, answer.status);
-  co_return co_await client.send_whole(answer.status, answer.fields, std::move(answer.body));
 }
 
 ListHosts list_hosts(const Shared& shared, bool keeps_files) {

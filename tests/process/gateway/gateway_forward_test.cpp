@@ -1,0 +1,165 @@
+// Requests whose text cannot continue elsewhere or that have none, and a gateway that stops.
+#include <catch2/catch.hpp>
+
+#include "tests/process/gateway/fake_host.hpp"
+#include "tests/process/gateway/gateway_process.hpp"
+
+using Catch::Contains;
+
+namespace leasehold::testing {
+namespace {
+
+constexpr const char* kForwardKey = "lh-key";
+
+std::string embedding() {
+  return post("/v1/embeddings", kForwardKey, {{"model", "m"}, {"input", "x"}});
+}
+
+/// Two hosts; `one` gets the embeddings of the test's key.
+struct EmbeddingHosts {
+  FakeHost a{"a"}, b{"b"};
+  GatewayProcess gateway{{a.address(), b.address()}, {"--metrics", "127.0.0.1:0"}};
+  FakeHost* one = nullptr;
+  FakeHost* other = nullptr;
+
+  EmbeddingHosts() {
+    REQUIRE(eventually([&] { return gateway.logs("name=a") && gateway.logs("name=b"); }));
+    const HttpReply first = gateway.send(embedding());
+    REQUIRE(first.status == 200);
+    const bool is_a = first.json().at("host") == "a";
+    one = is_a ? &a : &b;
+    other = is_a ? &b : &a;
+  }
+};
+
+/// One host, and a gateway that waits for no text after SIGTERM.
+struct ImpatientGateway {
+  FakeHost host{"h"};
+  GatewayProcess gateway{{host.address()}, {"--beat-ms", "50", "--drain-timeout-ms", "1"}};
+  HttpClient client;
+
+  ImpatientGateway() : client((gateway.has_health(200), gateway.address())) { host.allow(2); }
+
+  /// The answer to a chat that begins, and is cut after two words.
+  HttpReply cut(const Json& body, const std::string& more = {}) {
+    client.write(post("/v1/chat/completions", kForwardKey, body, more));
+    const bool is_stream = body.value("stream", false);
+    if (is_stream) {
+      REQUIRE(client.read_until([](const std::string& text) { return text.contains("w1 "); }));
+    }
+    REQUIRE(eventually([&] { return host.running() == 1; }));
+    gateway.child().signal(SIGTERM).value();
+    HttpReply reply = client.reply();
+    CHECK(exit_status_of(gateway.child()) == 0);
+    CHECK(gateway.logs("gateway stops requests_cut=1"));
+    return reply;
+  }
+};
+
+/// The error event of a chat's stream, which is the last one before the end.
+Json error_of(const HttpReply& reply) {
+  const auto events = reply.events();
+  REQUIRE(events.size() >= 2);
+  CHECK(events.back() == "[DONE]");
+  return Json::parse(events[events.size() - 2]).at("error");
+}
+
+}  // namespace
+
+TEST_CASE("gateway: embeddings go to another host when theirs drains") {
+  EmbeddingHosts hosts;
+  hosts.one->refuse_with(503, "Draining");
+  const HttpReply moved = hosts.gateway.send(embedding());
+  CHECK(moved.status == 200);
+  CHECK(hosts.other->posts() == 1);
+  hosts.other->refuse_with(503, "Draining");
+  const HttpReply refused = hosts.gateway.send(embedding());
+  CHECK(refused.status == 503);
+  CHECK_THAT(refused.body, Contains("Draining") || Contains("QueueFull"));
+}
+
+TEST_CASE("gateway: a request that is wrong is refused by one host") {
+  EmbeddingHosts hosts;
+  hosts.one->refuse_with(400, "BadRequest");
+  const HttpReply refused = hosts.gateway.send(embedding());
+  CHECK(refused.status == 400);
+  CHECK_THAT(refused.body, Contains("BadRequest"));
+  CHECK(hosts.other->posts() == 0);
+}
+
+TEST_CASE("gateway: embeddings leave a host that is frozen") {
+  EmbeddingHosts hosts;
+  hosts.one->freeze();
+  const HttpReply moved = hosts.gateway.send(embedding());
+  CHECK(moved.status == 200);
+  CHECK(hosts.other->posts() == 1);
+  CHECK(hosts.gateway.logs("is silent"));
+}
+
+TEST_CASE("gateway: a client that leaves ends a request on a connection that was kept") {
+  EmbeddingHosts hosts;
+  HttpClient metrics(hosts.gateway.logged_address("metrics ready address="));
+  const auto connections = [&] {
+    metrics.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    const std::string page = metrics.reply().body;
+    const std::string name = "\nleasehold_gateway_connections ";
+    return std::stoi(page.substr(page.find(name) + name.size()));
+  };
+  REQUIRE(eventually([&] { return connections() == 0; }));
+  hosts.a.freeze();
+  hosts.b.freeze();  // neither is left for the other
+  HttpClient client(hosts.gateway.address());
+  client.write(embedding());
+  REQUIRE(eventually([&] { return hosts.one->posts() == 2; }));
+  client.close();
+  CHECK(eventually([&] { return connections() == 0; }));
+  CHECK(hosts.one->posts() == 2);
+}
+
+TEST_CASE("gateway: a stream that outlasts the drain ends with an error that says how to go on") {
+  ImpatientGateway stopping;
+  Json body = chat(true);
+  body["resumable"] = true;
+  const Json error = error_of(stopping.cut(body));
+  CHECK(error.at("code") == "Draining");
+  CHECK_THAT(error.at("message").get<std::string>(),
+             Contains("gateway stops") && Contains("Last-Event-ID"));
+}
+
+TEST_CASE("gateway: a stream that cannot be resumed is to be asked for again") {
+  ImpatientGateway stopping;
+  const Json error = error_of(stopping.cut(chat(true)));
+  CHECK(error.at("code") == "Draining");
+  CHECK_THAT(error.at("message").get<std::string>(),
+             Contains("send the request again") && !Contains("Last-Event-ID"));
+}
+
+TEST_CASE("gateway: an answer without a stream that outlasts the drain is refused with Draining") {
+  ImpatientGateway stopping;
+  const HttpReply reply = stopping.cut(chat(false));
+  CHECK(reply.status == 503);
+  CHECK(reply.json().at("error").at("code") == "Draining");
+}
+
+TEST_CASE("gateway: a drain waits for a stream that was resumed, and ends it with an error") {
+  ImpatientGateway stopping;
+  const Json error = error_of(stopping.cut(chat(true), "Last-Event-ID: 1\r\n"));
+  CHECK(error.at("code") == "Draining");
+  CHECK_THAT(error.at("message").get<std::string>(), Contains("Last-Event-ID"));
+}
+
+TEST_CASE("gateway: a resumed stream whose host dies ends with an error that says how to go on") {
+  FakeHost host("h");
+  host.allow(2);
+  GatewayProcess gateway({host.address()});
+  REQUIRE(gateway.has_health(200));
+  HttpClient client(gateway.address());
+  client.write(post("/v1/chat/completions", kForwardKey, chat(true), "Last-Event-ID: 1\r\n"));
+  REQUIRE(client.read_until([](const std::string& text) { return text.contains("w1 "); }));
+  host.die();
+  const Json error = error_of(client.reply());
+  CHECK(error.at("code") == "ConnectionLost");
+  CHECK_THAT(error.at("message").get<std::string>(), Contains("Last-Event-ID"));
+}
+
+}  // namespace leasehold::testing
