@@ -78,7 +78,7 @@ struct WaitingAcquire {
 
 struct WaitingAcquires {
   std::map<LeaseId, WaitingAcquire> by_lease;  ///< Keyed by the lease whose memory is retained.
-  TimePoint first_end{};                       ///< When the first wait ends. Zero: none waits.
+  TimePoint first_end{};  ///< When the first wait ends; zero if no acquire waits.
 };
 
 /// A published text whose worker is gone. It is kept until a worker of the same name and model is
@@ -116,7 +116,7 @@ struct State {
   /// Leases whose memory is retained, ordered by the time at which that ends.
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
-  TimePoint day_quotas_end{};  ///< When quotas with tokens of the day end. Zero: none was sent.
+  TimePoint day_quotas_end{};  ///< End of the day for which quotas were sent; zero if none.
   StepSamples steps;
   journal::HighWaterMarks reserved;  ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.

@@ -38,9 +38,9 @@ Result<std::unique_ptr<BrokerLink>> BrokerSession::await_broker(boost::asio::io_
         io, config_.broker_socket,
         {.on_call = handlers_.on_call,
          .on_disconnected = [this](const Error& why) { connection_lost(why); }});
-    const bool may_come = !link && (link.error().code == Errc::FileNotFound ||
-                                    link.error().code == Errc::ConnectionRefused);
-    if (!may_come) return link;
+    const bool is_not_listening = !link && (link.error().code == Errc::FileNotFound ||
+                                            link.error().code == Errc::ConnectionRefused);
+    if (!is_not_listening) return link;
     if (clock_->now() >= deadline) {
       return fail(Errc::BrokerLost,
                   fmt::format("no broker within {} ms (--broker-timeout-ms): {}",
@@ -77,8 +77,7 @@ void BrokerSession::connection_lost(const Error& why) {
   advance(why);
 }
 
-/// Performs the action of the phase that the last event led to. `why`: the failure behind that
-/// event.
+/// Performs the action of the current phase. `why` is the failure that led to it.
 void BrokerSession::advance(const Error& why) {
   if (reconnect_.phase() == Phase::Disconnected) return schedule_reconnect();
   if (reconnect_.phase() != Phase::Lost || lost_.exchange(true)) return;

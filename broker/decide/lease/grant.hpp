@@ -57,7 +57,7 @@ struct ExtentRequest {
 /// Takes extents for the lease and sends them to its worker. Precondition: enough extents are free.
 void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request);
 
-/// Asks the lease's worker for unused extents; no caller waits for them.
+/// Asks the lease's worker to return `count` unused extents. No caller waits for them.
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool, std::uint32_t count);
 
 /// Revokes the lease and answers its acquire with `why`. Precondition: the acquire is in flight.
