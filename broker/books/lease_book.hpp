@@ -34,7 +34,8 @@ struct LeaseRecord {
   // Members for leases of scope Tenant.
   TenantId tenant;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
-  /// As in LeaseAcquire: it counts as a lease of a scavenger, and covers no reserve of its tenant.
+  /// See LeaseAcquire: the lease counts as a lease of a scavenger, and covers no reserve of its
+  /// tenant.
   bool scavenger = false;
   ConnectionId holder;  ///< Zero: no connection has claimed the lease since a broker restart.
   std::uint32_t holder_uid = 0;

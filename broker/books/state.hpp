@@ -121,7 +121,7 @@ struct State {
   journal::HighWaterMarks reserved;  ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
   std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
-  /// By RevokeClock. Normal ends of leases are not counted.
+  /// Indexed by RevokeClock. Normal ends of leases are not counted.
   std::array<LatencyHistory, kRevokeClockCount> clocks;
   /// Indexed by RebindMode. Rebinds without a known latency are not counted.
   std::array<LatencyHistory, wire::kRebindModeCount> rebinds;

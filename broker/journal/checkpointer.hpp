@@ -32,8 +32,8 @@ class Checkpointer {
 
   /// Requests a checkpoint. Does not wait for it.
   void wake();
-  /// As wake, and waits until the whole log is moved, at most for `timeout`. The caller is the only
-  /// writer, so nothing is written meanwhile.
+  /// Does what wake does, and waits until the whole log is moved, at most for `timeout`. The caller
+  /// is the only writer, so nothing is written meanwhile.
   void wait_for_move(std::chrono::milliseconds timeout);
   /// Number of checkpoints that moved the whole log, so that the next transaction restarts it.
   std::uint64_t complete_moves() const { return complete_moves_; }

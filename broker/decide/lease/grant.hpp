@@ -42,7 +42,7 @@ void set_holder(Decision& decision, const Caller& caller, LeaseRecord& record);
 /// of the lease in the answer. Errors: LeaseRevoked, LeaseFenced, StaleGeneration once the lease
 /// has ended.
 Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer answer);
-/// As reassign_holder, while the acquire `first` still waits for its answer.
+/// Does what reassign_holder does, while the acquire `first` still waits for its answer.
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
 /// The extents that a lease gets in one grant.
