@@ -34,10 +34,11 @@ struct Login {
 };
 
 struct ClientOptions {
-  std::vector<MemberAddress> members;  ///< Not empty.
+  std::vector<MemberAddress> members;  ///< Must not be empty.
   std::optional<Login> login;
-  std::chrono::milliseconds call_timeout{1'000};  ///< For one member, with the connection to it.
-  std::chrono::milliseconds watch_pause{200};     ///< Before a watch that ended begins again.
+  /// Timeout of a call to one member, including the connection to it.
+  std::chrono::milliseconds call_timeout{1'000};
+  std::chrono::milliseconds watch_pause{200};  ///< Pause before a watch that ended begins again.
 };
 
 /// Receives what a watch finds, in order, each before the next one is read. So nothing is queued
@@ -56,9 +57,10 @@ class WatchReceiver {
 
 class Client {
  public:
-  static constexpr std::size_t kMaxCalls = 64;  ///< At the same time.
+  static constexpr std::size_t kMaxCalls = 64;  ///< Calls that may run at the same time.
   static constexpr std::size_t kMaxReplyBytes = 4 << 20;
-  static constexpr std::size_t kMaxRangeBytes = 64 << 20;  ///< Of all pages.
+  /// Limit for all pages of a range together.
+  static constexpr std::size_t kMaxRangeBytes = 64 << 20;
 
   /// Precondition: `options.members` is not empty. `io` outlives the client.
   Client(boost::asio::io_context& io, ClientOptions options);

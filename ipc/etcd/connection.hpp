@@ -22,7 +22,7 @@ namespace leasehold::etcd {
 struct GatewayRequest {
   std::string_view target;  ///< "/v3/kv/range"
   std::string body;
-  std::string token;             ///< Of the user; empty: none.
+  std::string token;             ///< The user's token; empty: none.
   bool requires_leader = false;  ///< A stream ends when its member has no leader.
 };
 
@@ -66,7 +66,7 @@ class Connection {
   http::Stream stream_;
   std::string member_;
   http::AnswerReader reader_;
-  std::string rest_;  // of a stream, behind the last line
+  std::string rest_;  // bytes of a stream after its last line
 };
 
 }  // namespace leasehold::etcd
