@@ -63,7 +63,7 @@ struct StepInput {
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
   std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
-  /// As cos_sin, of layers with a window; empty if they rotate like the others.
+  /// The same as cos_sin for layers with a window; empty if they rotate like the others.
   std::span<const float> window_cos_sin = {};
 };
 
