@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxPasswordBytes = 1024;
 constexpr std::size_t kMaxDoorBytes = 256;
 
-/// What the command line says, before it is understood.
+/// The options as texts, before they are parsed.
 struct Texts {
   std::vector<std::string> members{"http://127.0.0.1:2379"};
   std::string user;

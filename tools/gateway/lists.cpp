@@ -24,8 +24,8 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kListTimeout{10};
 constexpr std::size_t kMaxListBytes = 4 << 20;
-constexpr std::size_t kMostRequests = 10'000;  // of one page
-constexpr int kMostPages = 100;                // of one host
+constexpr std::size_t kMostRequests = 10'000;  // in one page
+constexpr int kMostPages = 100;                // from one host
 
 /// An answer of a host that was read to its end.
 struct WholeAnswer {
@@ -38,7 +38,7 @@ struct WholeAnswer {
 struct PageLimits {
   std::size_t otherwise = 0;
   std::size_t most = 0;
-  std::size_t fetched = 0;  ///< Asked of a host at once.
+  std::size_t fetched = 0;  ///< Number to request from a host at once.
 };
 constexpr PageLimits kFileLimits{.otherwise = 1'000, .most = 10'000, .fetched = 1'000};
 constexpr PageLimits kBatchLimits{.otherwise = 20, .most = 100, .fetched = 100};
@@ -83,7 +83,7 @@ awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, Hos
   co_return answer;
 }
 
-/// Sends a list that `missing` hosts are not part of.
+/// Sends a list without the entries of `missing` hosts.
 awaitable<bool> send_list(Shared& shared, ClientExchange& client, Json list, std::size_t missing) {
   constexpr int kOk = 200;
   note_key(shared, client, kOk);
