@@ -104,7 +104,7 @@ struct LeaseRecord {
   TimePoint word_stored_at;  ///< When the word left Live, as in the table; zero until WordsStored.
   TimePoint rebound_at;      ///< Zero: no request was rebound to another lease.
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
-  /// When the worker stopped the lease at its deadline, before the word was stored. Zero: it did
+  /// When the worker stopped the lease at its deadline, before the word was stored; zero if it did
   /// not.
   TimePoint stopped_at;
   wire::RevokeClocks clocks;

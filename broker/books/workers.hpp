@@ -51,7 +51,7 @@ enum class SleepState : std::uint8_t { Awake, Asleep, Waking };
 /// Another worker takes over the tenants of a worker. Not journaled.
 struct Replacement {
   AttachmentId by;
-  TimePoint until;           ///< Leases that are left are revoked then. Zero: that has happened.
+  TimePoint until;           ///< When the remaining leases are revoked. Zero: they were revoked.
   std::uint32_t leases = 0;  ///< Leases of tenants that were live at the start.
   std::uint32_t moved = 0;   ///< How many of those moved to `by`.
   bool done = false;         ///< The worker has no lease of a tenant any more.
