@@ -65,11 +65,11 @@ Result<wire::ExtentShape> BrokerSession::announce_ready(const wire::WorkerReady&
 }
 
 void BrokerSession::connection_lost(const Error& why) {
-  const bool first = reconnect_.phase() == Phase::Attached;
+  const bool was_attached = reconnect_.phase() == Phase::Attached;
   spdlog::warn("broker disconnected reason=\"{}\"", why.detail);
   if (leases_ == nullptr) reconnect_.give_up();
   reconnect_.connection_lost(clock_->now());
-  if (first) {
+  if (was_attached) {
     disconnected_ = true;
     link_->buffer_reports();
     handlers_.on_connection_changed(true);
@@ -123,10 +123,12 @@ void BrokerSession::request_resume() {
                                   .request_id = {mint_request_id()}};
   call(attach, {}, [this](const control::Json& body) {
     const auto attached = wire::WorkerAttached::from_json(body);
-    const bool same = attached && attached->resumed && attached->worker == attachment_->worker;
-    if (!same)
+    const bool is_same_attachment =
+        attached && attached->resumed && attached->worker == attachment_->worker;
+    if (!is_same_attachment)
       return resume_failed({Errc::UntrustedSegment, "the broker resumed another attachment"});
-    if (const auto fits = check_protocol(*attached); !fits) return resume_failed(fits.error());
+    if (const auto checked = check_protocol(*attached); !checked)
+      return resume_failed(checked.error());
     reconnect_.resumed();
     fault_point(FaultSite::WorkerResumed);
     // Waits for grants in progress: the broker checks scrubbed memory for later writes, and
