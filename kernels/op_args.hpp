@@ -20,7 +20,7 @@
 
 namespace leasehold {
 
-/// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
+/// The two elements of a head that a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
 enum class RopeStyle : std::uint8_t { Interleaved, Halves };
 
 /// How the rows of a matrix lie in memory. The layout decides the arithmetic of its matmuls: rows
