@@ -51,7 +51,7 @@ struct TensorSpec {
   std::string_view fused = {};  ///< Empty: none. May be the name of one of its tensors.
 };
 
-/// Layers of which some have a window (attention.sliding_window) and others have none.
+/// Some layers of the model have a window (attention.sliding_window), and the others have none.
 struct WindowRule {
   /// Layers n - 1, 2n - 1, … have no window, unless the file has a pattern of its own. 0: every
   /// layer has the window, which then limits the context of the model.
