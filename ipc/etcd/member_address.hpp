@@ -9,13 +9,13 @@
 
 namespace leasehold::etcd {
 
-/// The addresses that are accepted. Passwords and values are not encrypted.
+/// Which addresses are accepted. Passwords and values are not encrypted.
 enum class Reach : std::uint8_t { ThisMachine, AnyMachine };
 
 struct MemberAddress {
-  std::string text;       ///< The text of the configuration, for errors and logs.
+  std::string text;       ///< As it was configured; for errors and logs.
   std::string unix_path;  ///< Empty: TCP.
-  http::Url url;          ///< The address for TCP.
+  http::Url url;          ///< Of TCP.
 
   /// "http://HOST:PORT" or "unix:/PATH". With Reach::ThisMachine only loopback addresses and Unix
   /// sockets. Errors: BadRequest with the text and a correction.

@@ -51,7 +51,7 @@ enum class RevokeReason : std::uint8_t {
   PolicyChanged = 15,
   MachineRestarted = 16,
   WeightsLost = 17,
-  WorkerAsleep = 18,  ///< Revokes engine leases only.
+  WorkerAsleep = 18,  ///< Only of engine leases.
 };
 
 inline constexpr RevokeReason kLastRevokeReason = RevokeReason::WorkerAsleep;

@@ -97,8 +97,8 @@ struct ModelConfig {
   Activation activation = Activation::SwiGlu;
   ScaleConfig scales;
   SoftcapConfig softcaps;
-  float rms_epsilon;     ///< Epsilon of the norms of the residual.
-  float head_epsilon;    ///< Epsilon of the norms of queries and keys.
+  float rms_epsilon;     ///< Of the norms of the residual.
+  float head_epsilon;    ///< Of the norms of queries and keys.
   bool tied_embeddings;  ///< token_embd.weight is also the output matrix.
   PoolingType pooling_type = PoolingType::None;
 

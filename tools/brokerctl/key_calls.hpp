@@ -12,7 +12,7 @@ namespace leasehold::brokerctl {
 
 struct CreatedKey {
   ApiKeyId id;
-  wire::Json document;  ///< Includes the key itself, as the table does.
+  wire::Json document;  ///< With the key itself, like the table.
   cli::Table table;
 };
 

@@ -68,7 +68,7 @@ class ClientExchange {
   bool leaves_body_out_;
 };
 
-/// The fields of a host's answer that the client gets: all but those about the connection and
+/// Those fields of a host's answer that are the client's: not those about the connection, and not
 /// X-Request-Id, which the gateway sends itself.
 Fields passed_on(const http::Head& answer);
 

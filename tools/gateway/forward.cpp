@@ -177,7 +177,7 @@ awaitable<void> forward(Shared& shared, ClientExchange& client, Forwarded reques
     const auto host = place(shared.hosts.table(), query, shared.clock.now());
     if (!host) {
       Error error = death.value_or(host.error());
-      // A host in the last list served the model, so the model is only temporarily missing.
+      // The list of a moment ago had a host with the model.
       if (error.code == Errc::UnknownWorker && !tried.empty()) error.code = Errc::NoModelLoaded;
       http::Answer answer = no_host_answer(client, error);
       co_await client.send(std::move(answer));
@@ -223,7 +223,7 @@ awaitable<void> ask_holders(Shared& shared, ClientExchange& client, Held request
       if (is_unseen) shared.hosts.table().unreachable(host);
       ++silent;
       if (is_unseen || is_repeatable(head.method, head.path())) continue;
-      co_await client.fail(exchange.error());  // the host may have executed the request
+      co_await client.fail(exchange.error());  // the host may have done it
       co_return;
     }
     if (exchange->answer.status != kNotFound) {

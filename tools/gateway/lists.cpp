@@ -24,8 +24,8 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kListTimeout{10};
 constexpr std::size_t kMaxListBytes = 4 << 20;
-constexpr std::size_t kMostRequests = 10'000;  // in one page
-constexpr int kMostPages = 100;                // from one host
+constexpr std::size_t kMostRequests = 10'000;  // of one page
+constexpr int kMostPages = 100;                // of one host
 
 /// An answer of a host that was read to its end.
 struct WholeAnswer {

@@ -290,7 +290,7 @@ Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
                                    .blocks = charged ? record.charged_blocks : owned * per_extent}};
 }
 
-/// Calls allow_blocks and adds the tenant's name to its error.
+/// As allow_blocks; an error also names the tenant.
 Result<BlockAllowance> allow_blocks_of(const TenantId& tenant, const BlockDemand& demand) {
   auto allowed = allow_blocks(demand);
   if (!allowed)
