@@ -105,7 +105,7 @@ constexpr bool is_lease_ended(Errc code) {
   return code == Errc::LeaseRevoked || code == Errc::LeaseFenced || code == Errc::StaleGeneration;
 }
 
-/// Which tenants of a worker a failure concerns.
+/// The tenants of a worker that a failure concerns.
 enum class FailureScope : std::uint8_t {
   Tenant,  ///< The request, its lease or its tenant; the other tenants continue.
   Engine,  ///< Every tenant of the worker.

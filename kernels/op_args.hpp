@@ -21,7 +21,7 @@
 
 namespace leasehold {
 
-/// Which two elements of a head a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
+/// The two elements of a head that a rotation pairs: (2i, 2i+1), or (i, i + rope_dim/2).
 enum class RopeStyle : std::uint8_t { Interleaved, Halves };
 
 /// How the rows of a matrix lie in memory. The layout decides the arithmetic of its matmuls: rows
@@ -66,7 +66,7 @@ struct StepInput {
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
   std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
-  /// As cos_sin, of layers with a window; empty if they rotate like the others.
+  /// The same as cos_sin for layers with a window; empty if they rotate like the others.
   std::span<const float> window_cos_sin = {};
   /// [n_sequences]; empty for models without recurrent state.
   std::span<const StateTableView> state_tables = {};

@@ -381,8 +381,8 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
     exit_code = *ended;
     return std::nullopt;
   }
-  if (const Result<void> known = resolve_options(raw, options); !known) {
-    exit_code = print_error(app.get_name(), {.text = known.error().detail});
+  if (const Result<void> resolved = resolve_options(raw, options); !resolved) {
+    exit_code = print_error(app.get_name(), {.text = resolved.error().detail});
     return std::nullopt;
   }
   if (const auto ended = finish_config(app)) {

@@ -47,7 +47,7 @@ struct WorkerOptions {
   KvType kv_type = KvType::F16;
   std::optional<Arithmetic> arithmetic;  ///< Not set: chosen by the model and the device.
   WeightsScope weights_scope = WeightsScope::Model;
-  bool is_matryoshka = false;    ///< As in EmbeddingModel.
+  bool is_matryoshka = false;    ///< See EmbeddingModel.
   bool mlock = false;            ///< Lock the weights in memory.
   std::string graphs = "gated";  ///< "none", "plain", "gated": for decoding steps on a GPU.
   std::uint32_t graph_segment_layers = 4;    ///< Layers between two gates of a graph: 1 to 1024.

@@ -123,7 +123,7 @@ class ExtentBook {
   /// KV extents that this worker can take: the free ones and those held for it.
   std::uint32_t free_extents_for(AttachmentId worker) const;
 
-  /// Of KV extents, takes those held for the worker first. Precondition: `count` is at most
+  /// For KV, takes the extents that are held for the worker first. Precondition: `count` is at most
   /// free_extents_for(worker) for KV, free_extents(pool) for swap.
   std::vector<ExtentId> take(MemoryPool pool, std::uint32_t count, LeaseId lease,
                              AttachmentId worker = {});

@@ -88,8 +88,8 @@ const LeaseRecord* LeaseBook::find_open(LeaseId id) const {
 }
 
 const LeaseRecord* LeaseBook::in_slot(std::uint32_t slot) const {
-  const bool known = slot < slots_.size() && slots_[slot].record;
-  return known ? &*slots_[slot].record : nullptr;
+  const bool has_record = slot < slots_.size() && slots_[slot].record;
+  return has_record ? &*slots_[slot].record : nullptr;
 }
 
 void LeaseBook::close(LeaseRecord& record) {

@@ -34,7 +34,8 @@ struct LeaseRecord {
   // Members for leases of scope Tenant.
   TenantId tenant;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
-  /// As in LeaseAcquire: it counts as a lease of a scavenger, and covers no reserve of its tenant.
+  /// See LeaseAcquire: the lease counts as a lease of a scavenger, and covers no reserve of its
+  /// tenant.
   bool scavenger = false;
   ConnectionId holder;  ///< Zero: no connection has claimed the lease since a broker restart.
   std::uint32_t holder_uid = 0;
@@ -104,7 +105,7 @@ struct LeaseRecord {
   TimePoint word_stored_at;  ///< When the word left Live, as in the table; zero until WordsStored.
   TimePoint rebound_at;      ///< Zero: no request was rebound to another lease.
   std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
-  /// When the worker stopped the lease at its deadline, before the word was stored. Zero: it did
+  /// When the worker stopped the lease at its deadline, before the word was stored; zero if it did
   /// not.
   TimePoint stopped_at;
   wire::RevokeClocks clocks;

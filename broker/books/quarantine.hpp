@@ -1,7 +1,7 @@
 /// Quarantined memory is memory whose teardown is unproven. No lease gets it until an operator
 /// releases it.
 ///
-/// The extent or weights region holds the value. Threads: one.
+/// The record of a quarantined extent or weights region contains a Quarantine. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace leasehold {
 struct PendingRelease {
   CallId call;
   std::uint32_t uid = 0;
-  std::string reason;  ///< As the operator gave it.
+  std::string reason;  ///< The operator's words, unchanged.
 };
 
 /// Why the memory is quarantined.

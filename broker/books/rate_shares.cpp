@@ -10,7 +10,7 @@ std::uint32_t credit_of(std::uint32_t part, Duration idle) {
   return static_cast<std::uint32_t>(idle.count() * part / IdleTime::kMost.count());
 }
 
-/// A worker's part of what is left of the day: none if nothing is left.
+/// A worker's part of the tokens that are left for the day; none if nothing is left.
 std::uint64_t left_on(const Shares& shares, const Share& share, std::uint64_t limit,
                       std::uint64_t used) {
   return used >= limit ? 0 : part_on(shares, share, limit - used);

@@ -51,8 +51,8 @@ struct TenantRow {
   static constexpr std::string_view kTable = "tenant";
   wire::TenantPolicy policy;
   bool draining = false;
-  std::uint64_t reserved_bytes = 0;   ///< As in Tenant (tenants.hpp).
-  std::int64_t admitted_unix_ms = 0;  ///< The same.
+  std::uint64_t reserved_bytes = 0;   ///< See Tenant (tenants.hpp).
+  std::int64_t admitted_unix_ms = 0;  ///< See Tenant (tenants.hpp).
   DayUse use;
   PartRevision part{};
 };

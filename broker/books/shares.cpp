@@ -24,13 +24,13 @@ std::vector<Target> in_turn(Shares& shares) {
 
 void choose_targets(std::vector<Target>& order, std::uint32_t limit) {
   std::uint32_t left = limit;
-  for (bool given = true; given && left > 0;) {
-    given = false;
+  for (bool assigned_any = true; assigned_any && left > 0;) {
+    assigned_any = false;
     for (Target& each : order) {
       if (left == 0 || each.wanted >= each.share->demand) continue;
       ++each.wanted;
       --left;
-      given = true;
+      assigned_any = true;
     }
   }
   for (Target& each : order) {

@@ -79,7 +79,7 @@ struct WaitingAcquire {
 
 struct WaitingAcquires {
   std::map<LeaseId, WaitingAcquire> by_lease;  ///< Keyed by the lease whose memory is retained.
-  TimePoint first_end{};                       ///< When the first wait ends. Zero: none waits.
+  TimePoint first_end{};  ///< When the first wait ends; zero if no acquire waits.
 };
 
 /// A published text whose worker is gone. It is kept until a worker of the same name and model is
@@ -118,12 +118,12 @@ struct State {
   /// Leases whose memory is retained, ordered by the time at which that ends.
   std::set<std::pair<TimePoint, LeaseId>> retained;
   WaitingAcquires waiting;
-  TimePoint day_quotas_end{};  ///< When quotas with tokens of the day end. Zero: none was sent.
+  TimePoint day_quotas_end{};  ///< End of the day for which quotas were sent; zero if none.
   StepSamples steps;
   journal::HighWaterMarks reserved;  ///< Ids up to these are reserved in the journal.
   std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
   std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
-  /// By RevokeClock. Normal ends of leases are not counted.
+  /// Indexed by RevokeClock. Normal ends of leases are not counted.
   std::array<LatencyHistory, kRevokeClockCount> clocks;
   /// Indexed by RebindMode. Rebinds without a known latency are not counted.
   std::array<LatencyHistory, wire::kRebindModeCount> rebinds;

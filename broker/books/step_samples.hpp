@@ -13,7 +13,7 @@
 namespace leasehold {
 
 struct StepSamples {
-  std::map<ConnectionId, std::int64_t> watchers;  ///< The interval that each wants, in ms.
+  std::map<ConnectionId, std::int64_t> watchers;  ///< The interval that each watcher wants, in ms.
   std::map<AttachmentId, wire::WorkerStep> newest;
 
   /// The shortest interval that a watcher wants; 0 if there is no watcher.

@@ -144,14 +144,14 @@ Result<BlockAllowance> allow_blocks(const BlockDemand& demand) {
   const std::uint32_t wanted =
       demand.wanted == 0 ? std::min(demand.blocks_per_extent, room) : demand.wanted;
   if (wanted == 0 || wanted > room) {
-    const std::string asked =
+    const std::string shortage =
         demand.wanted == 0 ? "none is left" : fmt::format("{} were asked for", demand.wanted);
     const bool fits_later = demand.charged_others > 0 && demand.wanted <= demand.max_blocks;
     return std::unexpected(
         Error{.code = Errc::QuotaBlocks,
               .detail = fmt::format(
                   "its leases hold {} of at most {} blocks, and {}; {}, or raise --max-blocks",
-                  demand.charged_others, demand.max_blocks, asked,
+                  demand.charged_others, demand.max_blocks, shortage,
                   fits_later ? "end one" : "ask for fewer"),
               .retry_after_ms = fits_later ? kOtherLeaseEnds_ms : 0});
   }

@@ -26,7 +26,7 @@ struct Claim {
 
 struct Tenant {
   wire::TenantPolicy policy;
-  std::int64_t admitted_unix_ms = 0;  ///< As in wire::TenantAdmission.
+  std::int64_t admitted_unix_ms = 0;  ///< See wire::TenantAdmission.
   /// Size of the reserve. It is fixed when `reserved_blocks` is set, and a worker that attaches
   /// later does not change it. 0 while `reserved_blocks` is not 0: not fixed yet.
   std::uint64_t reserved_bytes = 0;

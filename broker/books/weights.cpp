@@ -65,9 +65,9 @@ std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_b
   });
   std::map<std::uint32_t, WeightsUse> held_by_user{{worker_uid, held_by(worker_uid)}};
   const WeightsUse& held = held_by_user.at(worker_uid);
-  std::uint64_t left = held_bytes_;
+  std::uint64_t still_held = held_bytes_;
   const auto fits_capacity = [&] {
-    return left <= capacity_bytes_ && size_bytes <= capacity_bytes_ - left;
+    return still_held <= capacity_bytes_ && size_bytes <= capacity_bytes_ - still_held;
   };
   const auto fits_share = [&] {
     return held.regions < share_.regions && held.size_bytes <= share_.size_bytes &&
@@ -80,7 +80,7 @@ std::optional<std::vector<RegionId>> WeightsStore::room_for(std::uint64_t size_b
     WeightsUse& of_user = held_by_user.try_emplace(uid, held_by(uid)).first->second;
     if (!is_own(*region) && of_user.size_bytes <= share_.size_bytes) continue;
     of_user = {of_user.size_bytes - region->size_bytes, of_user.regions - 1};
-    left -= region->size_bytes;
+    still_held -= region->size_bytes;
     evicted.push_back(region->id);
   }
   if (!fits_capacity() || !fits_share()) return std::nullopt;

@@ -51,7 +51,7 @@ enum class SleepState : std::uint8_t { Awake, Asleep, Waking };
 /// Another worker takes over the tenants of a worker. Not journaled.
 struct Replacement {
   AttachmentId by;
-  TimePoint until;           ///< Leases that are left are revoked then. Zero: that has happened.
+  TimePoint until;           ///< When the remaining leases are revoked. Zero: they were revoked.
   std::uint32_t leases = 0;  ///< Leases of tenants that were live at the start.
   std::uint32_t moved = 0;   ///< How many of those moved to `by`.
   bool done = false;         ///< The worker has no lease of a tenant any more.
@@ -83,7 +83,7 @@ struct Worker {
   std::optional<std::string> out_of_service;
   /// Not journaled: a worker that resumes reports that it is asleep.
   SleepState sleep = SleepState::Awake;
-  bool can_sleep = false;  ///< As in WorkerReady. Not journaled: worker.ready sets it.
+  bool can_sleep = false;  ///< See WorkerReady. Not journaled: worker.ready sets it.
   /// Set while another worker takes over the tenants: this one gets no new lease of a tenant, and
   /// its leases move.
   std::optional<Replacement> replacement;
@@ -100,7 +100,7 @@ struct Worker {
   std::uint32_t checks_since_ping = 0;
   TimePoint delivered_at;  ///< While resuming: time of the resume or of the last redelivery.
   std::string model;
-  std::vector<std::string> aliases;  ///< As in WorkerReady. Not journaled: worker.ready sets it.
+  std::vector<std::string> aliases;  ///< See WorkerReady. Not journaled: worker.ready sets it.
   /// Arithmetic on which the tokens depend; see WorkerReady. Not journaled: worker.ready sets it.
   std::string arithmetic;
   /// Empty for a worker of an earlier version. Not journaled; neither are the next two members.

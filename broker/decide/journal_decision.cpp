@@ -10,7 +10,8 @@ namespace {
 /// work, because their fence proofs wait for the loop.
 constexpr std::size_t kMaxRevocationsInBatch = 64;
 constexpr std::uint64_t kReservedIdBatch = 1024;
-constexpr std::uint64_t kReservedExtentIdBatch = 65'536;  // larger, because every grant takes some
+// larger, because every grant takes extent ids
+constexpr std::uint64_t kReservedExtentIdBatch = 65'536;
 
 template <class Id>
 std::vector<Id> without_duplicates(std::vector<Id>& touched) {

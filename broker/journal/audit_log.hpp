@@ -53,7 +53,7 @@ class AuditLog {
 
   /// The newest record on disk.
   const audit::Link& head() const { return head_; }
-  /// As in AuditPage. 0 also for a clock that is behind, because that only removes fewer records.
+  /// See AuditPage. Also 0 for a clock that is behind, because that only removes fewer records.
   std::int64_t clock_ahead_ms() const {
     return limits_.days == 0 ? 0 : std::max<std::int64_t>(0, time_.ahead_ms());
   }

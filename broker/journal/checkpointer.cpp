@@ -30,25 +30,25 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& dat
 }
 
 void Checkpointer::wake() {
-  request(checkpoint_wanted_);
+  request(checkpoint_requested_);
 }
 
 void Checkpointer::wait_for_move(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  checkpoint_wanted_ = true;
+  checkpoint_requested_ = true;
   woken_.notify_one();
   const std::uint64_t before = complete_moves_;
   moved_.wait_for(lock, timeout, [&] { return complete_moves_ != before; });
 }
 
 void Checkpointer::sync_log() {
-  request(sync_wanted_);
+  request(sync_requested_);
 }
 
-void Checkpointer::request(bool& wanted) {
+void Checkpointer::request(bool& requested) {
   {
     const std::lock_guard lock(mutex_);
-    wanted = true;
+    requested = true;
   }
   woken_.notify_one();
 }
@@ -93,7 +93,7 @@ void Checkpointer::write_audit_head(const audit::Link& head) {
 }
 
 bool Checkpointer::has_work() const {
-  return checkpoint_wanted_ || sync_wanted_;
+  return checkpoint_requested_ || sync_requested_;
 }
 
 void Checkpointer::work(const std::stop_token& stop) {
@@ -104,8 +104,8 @@ void Checkpointer::work(const std::stop_token& stop) {
     const auto has_other_work = [this] { return has_work(); };
     const bool waits = audit_head_ && !has_work();
     if (waits) woken_.wait_until(lock, stop, next_audit_head_, has_other_work);
-    const bool syncs = std::exchange(sync_wanted_, false);
-    const bool moves = std::exchange(checkpoint_wanted_, false);
+    const bool syncs = std::exchange(sync_requested_, false);
+    const bool moves = std::exchange(checkpoint_requested_, false);
     const auto now = std::chrono::steady_clock::now();
     const bool is_due = now >= next_audit_head_ || stop.stop_requested();
     const auto head = is_due ? std::exchange(audit_head_, {}) : std::nullopt;

@@ -32,8 +32,8 @@ class Checkpointer {
 
   /// Requests a checkpoint. Does not wait for it.
   void wake();
-  /// As wake, and waits until the whole log is moved, at most for `timeout`. The caller is the only
-  /// writer, so nothing is written meanwhile.
+  /// Does what wake does, and waits until the whole log is moved, at most for `timeout`. The caller
+  /// is the only writer, so nothing is written meanwhile.
   void wait_for_move(std::chrono::milliseconds timeout);
   /// Number of checkpoints that moved the whole log, so that the next transaction restarts it.
   std::uint64_t complete_moves() const { return complete_moves_; }
@@ -55,7 +55,7 @@ class Checkpointer {
   bool has_work() const;
   void write_audit_head(const audit::Link& head);
   void work(const std::stop_token& stop);
-  void request(bool& wanted);
+  void request(bool& requested);
   bool sync();
   void move_log();
 
@@ -64,8 +64,8 @@ class Checkpointer {
   std::mutex mutex_;
   std::condition_variable_any woken_;
   std::condition_variable moved_;
-  bool checkpoint_wanted_ = false;
-  bool sync_wanted_ = false;
+  bool checkpoint_requested_ = false;
+  bool sync_requested_ = false;
   std::optional<audit::Link> audit_head_;                    // waits to be written
   std::chrono::steady_clock::time_point next_audit_head_{};  // used only by the thread
   std::atomic<std::uint64_t> log_syncs_ = 0;

@@ -61,7 +61,7 @@ struct AgentMemory::ReleaseBatch {
   std::vector<std::uint64_t> objects;
   std::shared_ptr<OnVerified> on_verified;
   std::uint64_t extent_bytes = 0;
-  std::optional<std::uint64_t> known_before;  ///< Free plus allocated bytes before the release.
+  std::optional<std::uint64_t> bytes_before;  ///< Free plus allocated bytes before the release.
   int polls = 0;
 
   void end(std::size_t missing) {
@@ -79,7 +79,7 @@ struct AgentMemory::ReleaseBatch {
 void AgentMemory::forget_all() {
   for (const ReleaseBatchPtr& batch : release_batches_) {
     batch->objects.clear();
-    batch->known_before.reset();
+    batch->bytes_before.reset();
   }
   extents_.clear();
   regions_.clear();
@@ -269,13 +269,13 @@ void AgentMemory::on_memory_polled(const ReleaseBatchPtr& batch,
                                    const Result<control::Payload>& reply) {
   const auto counted = reply ? wire::AgentMemory::from_json(reply->body)
                              : Result<wire::AgentMemory>(std::unexpected(reply.error()));
-  const std::uint64_t known = counted ? counted->free_bytes + counted->allocated_bytes : 0;
+  const std::uint64_t bytes_now = counted ? counted->free_bytes + counted->allocated_bytes : 0;
   if (batch->polls++ == 0) {
-    if (counted) batch->known_before = known;
+    if (counted) batch->bytes_before = bytes_now;
     return;
   }
-  if (!counted || known >= batch->known_before.value_or(0)) return finish_batch(batch, 0);
-  const std::uint64_t missing = (*batch->known_before - known) / batch->extent_bytes;
+  if (!counted || bytes_now >= batch->bytes_before.value_or(0)) return finish_batch(batch, 0);
+  const std::uint64_t missing = (*batch->bytes_before - bytes_now) / batch->extent_bytes;
   if (missing == 0 || batch->polls > kMaxPolls) return finish_batch(batch, missing);
   agent_.after(kMemoryPollInterval, [this, batch] { poll_memory(batch); });
 }

@@ -26,7 +26,7 @@ class HostMemory final : public LentMemory {
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
-  /// As MemoryStore::create_extent.
+  /// See MemoryStore::create_extent.
   Result<void> create_extent(ExtentId extent, std::size_t size_bytes) {
     return store_.create_extent(extent, size_bytes);
   }

@@ -127,10 +127,10 @@ Result<void> MemoryStore::redeliver(ExtentId extent, UniqueFd fd) {
   }
   MemoryObject object = TRY(MemoryObject::adopt(std::move(fd)));
   const MemoryIdentity identity = TRY(object.identity());
-  const auto here = extents_.find(extent);
+  const auto found = extents_.find(extent);
   const auto expected = expected_.find(extent);
-  const bool again = here != extents_.end() && TRY(here->second->identity()) == identity;
-  if (again) return {};
+  const bool is_repeated = found != extents_.end() && TRY(found->second->identity()) == identity;
+  if (is_repeated) return {};
   if (expected == expected_.end() || expected->second != identity) {
     return fail(Errc::UntrustedSegment,
                 fmt::format("the object delivered as extent {} (inode {}, {} bytes) is not the one "

@@ -52,7 +52,7 @@ class MemoryStore {
   std::vector<MemoryObject> take_surplus(std::uint32_t count, std::size_t size_bytes);
 
   ExtentObjects objects_of(std::span<const ExtentId> extents) const;
-  /// As `objects_of`; in addition, `redeliver` refuses these extents from now on.
+  /// Returns what `objects_of` returns. Afterwards, `redeliver` refuses these extents.
   ExtentObjects objects_to_return(std::span<const ExtentId> extents);
   /// Closes the extents that were found empty, or all with `close_anyway`, and marks them as
   /// `closed`.

@@ -209,9 +209,9 @@ class Restorer {
 
   void restore_extents() {
     State& state = out_.state;
-    const bool any = !machine_restarted_ && !image_.extents.empty();
-    const bool wanted = any || (!machine_restarted_ && !image_.workers.empty());
-    if (wanted && image_.extent_size_bytes != 0) {
+    const bool is_size_in_use =
+        !machine_restarted_ && (!image_.extents.empty() || !image_.workers.empty());
+    if (is_size_in_use && image_.extent_size_bytes != 0) {
       state.extents.restore_size(image_.extent_size_bytes);
     }
     for (const auto& [id, row] : image_.extents) {

@@ -26,7 +26,7 @@ class BrokerLoop {
 
   /// Call at least every Pulse::kPollInterval, so that an idle loop does not look stalled.
   void poll();
-  /// As Pulse::rest.
+  /// See Pulse::rest.
   void rest() { pulse_.rest(); }
 
   std::function<void()> on_idle = [] {};

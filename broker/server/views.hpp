@@ -25,7 +25,7 @@ LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit)
 std::vector<wire::ExtentView> extent_views(const State& state, std::optional<ExtentId> after,
                                            std::size_t limit);
 std::vector<wire::QuarantineView> quarantine_views(const State& state);  ///< Extents, then regions.
-/// Without `revocations`. A worker that is gone is listed while it has leases, and for
+/// Leaves `revocations` out. A worker that is gone is listed while it has leases, and for
 /// kShowsGoneWorkers as long as no later process has its name.
 std::vector<wire::WorkerView> worker_views(const State& state, TimePoint now);
 inline constexpr Duration kShowsGoneWorkers = std::chrono::minutes(10);

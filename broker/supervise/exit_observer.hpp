@@ -13,8 +13,8 @@ class ExitObserver {
   /// Returns nothing while the process behind the pidfd exists.
   static std::optional<ProcessExit> observe(AttachmentId worker, const UniqueFd& pidfd);
 
-  /// As above, for a process that a previous broker watched under the same boot. Returns nothing
-  /// while the process exists, or if that cannot be determined.
+  /// Does the same for a process that a previous broker watched under the same boot. Returns
+  /// nothing while the process exists, or if that cannot be determined.
   static std::optional<ProcessExit> observe(AttachmentId worker, const ProcessIdentity& process);
 };
 

@@ -21,7 +21,7 @@ namespace leasehold {
 /// Thrown while a command line is parsed, for a file that cannot be used. `parse_cli_arguments`
 /// catches it.
 struct ConfigErrors {
-  std::vector<Error> errors;  ///< Not empty. One for each wrong key, with "FILE:LINE: ".
+  std::vector<Error> errors;  ///< At least one. One for each wrong key, with "FILE:LINE: ".
 };
 
 /// Adds --config, --check-config and --print-config. Call it before other options are added: the

@@ -19,7 +19,7 @@ class NodeShares {
   /// `threads[k]` threads compute on node k. Precondition: there is a thread.
   explicit NodeShares(std::span<const std::uint32_t> threads) {
     for (const std::uint32_t each : threads) before_.push_back(before_.back() + each);
-    expects(before_.back() > 0, "shares are those of at least one thread");
+    expects(before_.back() > 0, "at least one thread has a share");
   }
 
   std::uint32_t nodes() const { return static_cast<std::uint32_t>(before_.size() - 1); }

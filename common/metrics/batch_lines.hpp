@@ -10,10 +10,11 @@
 namespace leasehold::metrics {
 
 struct BatchLines {
-  std::atomic<std::uint64_t> waiting{0};  ///< Without a result, in batches that run.
-  std::atomic<std::uint64_t> running{0};  ///< Submitted, or waiting for their next attempt.
-  Counter completed;                      ///< Since the worker's start.
-  Counter failed;                         ///< Since the worker's start.
+  std::atomic<std::uint64_t> waiting{0};  ///< Lines without a result, in batches that run.
+  /// Lines that are submitted, or wait for their next attempt.
+  std::atomic<std::uint64_t> running{0};
+  Counter completed;  ///< Since the worker's start.
+  Counter failed;     ///< Since the worker's start.
 };
 
 }  // namespace leasehold::metrics

@@ -35,8 +35,8 @@ class Latest {
 
   std::array<T, 3> buffers_{};
   std::atomic<std::uint32_t> shared_{1};
-  std::uint32_t mine_ = 0;    // the writer's
-  std::uint32_t theirs_ = 2;  // the reader's
+  std::uint32_t mine_ = 0;    // index of the writer's buffer
+  std::uint32_t theirs_ = 2;  // index of the reader's buffer
 };
 
 }  // namespace leasehold::metrics

@@ -93,12 +93,12 @@ void LeaseHolder::granted(Result<control::Payload> reply) {
     const Errc code = reply.error().code;
     const bool asked_to_wait = reply.error().retry_after_ms > 0;  // the caller decides then
     // A broker that has just restarted may refuse a lease that it grants a moment later.
-    const bool again = code == Errc::ConnectionLost || code == Errc::BrokerLost ||
-                       lost_lease_of_resend(code) ||
-                       (pending_acquire_->resends > 0 && is_retryable(code) &&
-                        code != Errc::TimedOut && !asked_to_wait);
+    const bool may_resend = code == Errc::ConnectionLost || code == Errc::BrokerLost ||
+                            lost_lease_of_resend(code) ||
+                            (pending_acquire_->resends > 0 && is_retryable(code) &&
+                             code != Errc::TimedOut && !asked_to_wait);
     if (lost_lease_of_resend(code)) pending_acquire_->message.request_id = fresh_request_id();
-    if (again && pending_acquire_->resends < kMaxResends) return resend();
+    if (may_resend && pending_acquire_->resends < kMaxResends) return resend();
     // A late grant would leave a lease without a holder; closing the connection makes the broker
     // revoke it.
     if (code == Errc::TimedOut) disconnect();

@@ -43,7 +43,7 @@ class TenantSession::LeaseReplacement {
   Timer timer_;
   Duration last_move_{};    ///< Duration of the last move.
   bool is_moving_ = false;  ///< True from the request for a second lease to the end of the move.
-  /// As `is_moving_`, for a move to another worker.
+  /// The same as `is_moving_` for a move to another worker.
   bool is_failing_over_ = false;
   /// The lease ended, and the session continues when the broker answers the replacement in flight.
   bool is_awaited_ = false;

@@ -9,8 +9,8 @@
 
 namespace leasehold::client {
 
-/// As Message::from_json, but reports a malformed message as MalformedMessage, because the sender
-/// is at fault, not the user. Pure.
+/// Does what Message::from_json does, but reports a malformed message as MalformedMessage, because
+/// the sender is at fault, not the user. Pure.
 template <class Message>
 Result<Message> parse_message(const nlohmann::json& json) {
   auto message = Message::from_json(json);

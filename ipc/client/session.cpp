@@ -81,8 +81,8 @@ void TenantSession::start() {
   state_ = State::Acquiring;
   if (const auto& given = holder_->lease()) leases_.granted(given->lease);
   if (!holder_->is_live() && !holder_->is_reconnecting()) return acquire();
-  if (const auto fits = continuity_.check(held(), ledger_.positions()); !fits)
-    return finish({.error = fits.error()});
+  if (const auto checked = continuity_.check(held(), ledger_.positions()); !checked)
+    return finish({.error = checked.error()});
   submit();
 }
 
@@ -106,8 +106,8 @@ void TenantSession::acquired(const Result<wire::LeaseAcquired>& result) {
   const bool is_unknown_lease = !result && result.error().code == Errc::UnknownLease;
   if (is_unknown_lease && leases_.forget_replaceable()) return acquire();
   if (!result) return failed(result.error(), Stage::Broker);
-  if (const auto fits = continuity_.check(*result, ledger_.positions()); !fits)
-    return finish({.error = fits.error()});
+  if (const auto checked = continuity_.check(*result, ledger_.positions()); !checked)
+    return finish({.error = checked.error()});
   fault_point(FaultSite::TenantLeaseAcquired);
   const bool is_adopted = result->adopted_blocks > 0;
   if (!is_move(leases_.mode()))

@@ -56,9 +56,9 @@ struct SessionConfig {
   /// Lets any user act for the tenant; none: the policy must permit this process's user.
   std::optional<std::string> api_key = std::nullopt;
   std::uint32_t blocks = 0;  ///< KV blocks; 0: the blocks of one extent.
-  bool scavenger = false;    ///< As in LeaseAcquire.
+  bool scavenger = false;    ///< See LeaseAcquire.
   bool rebind = false;       ///< Continue under a new lease when one is revoked.
-  /// Also continue a text on a worker with another arithmetic, whose tokens may differ.
+  /// Lets a text continue on a worker with another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
   /// With `rebind`: move the request to a second lease before the first one ends, where possible.
   bool moves = true;

@@ -86,7 +86,7 @@ struct Ended {
   /// RequestCompleted::cached_tokens; 0 also if it is not known because the worker that read the
   /// prompt died.
   std::uint32_t cached_tokens = 0;
-  std::string embedding = {};  ///< As in RequestCompleted.
+  std::string embedding = {};  ///< See RequestCompleted.
 };
 
 using SessionEvent = std::variant<Acquired, Submitted, PromptLogprobsArrived, TokenArrived,

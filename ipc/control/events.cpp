@@ -84,7 +84,7 @@ void describe(Is<RequestCompletedEvent> auto& e, auto& fields) {
 
 void describe(Is<OperatorAction> auto& e, auto& fields) {
   fields.field("action", e.action, TextRule::Sentence);
-  // Not a Sentence: a part of the weights alone may have 200 bytes.
+  // This is not a Sentence, because a part of the weights alone may have 200 bytes.
   fields.field("object", e.object, TextRule::NonEmpty);
   fields.field("uid", e.uid);
   fields.field("reason", e.reason, TextRule::SentenceOrEmpty);

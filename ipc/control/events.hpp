@@ -78,7 +78,7 @@ struct Rebind {
   /// May be missing. A worker reports any move mode for a moved request; the broker replaces the
   /// mode by the exact one.
   wire::RebindMode mode = wire::RebindMode::Reprefill;
-  std::string trace_id;  ///< Of RequestSubmit::traceparent. May be missing.
+  std::string trace_id;  ///< The trace id of RequestSubmit::traceparent. May be missing.
 };
 
 /// `request_completed`: the worker wrote the typed end to the holder's socket.
@@ -89,7 +89,7 @@ struct RequestCompletedEvent {
   std::string reason;
   std::uint32_t emitted_tokens = 0;
   std::string scope;     ///< See RequestCompleted::scope. May be missing.
-  std::string trace_id;  ///< Of RequestSubmit::traceparent. May be missing.
+  std::string trace_id;  ///< The trace id of RequestSubmit::traceparent. May be missing.
 };
 
 /// `lease_draining`: the lease gets no new work, and the broker revokes it at the deadline.
@@ -162,7 +162,7 @@ struct WorkerService {
 struct KeyExpired {
   std::string key;
   std::string tenant;
-  std::string name;  ///< Of the key; may be empty.
+  std::string name;  ///< The name of the key; may be empty.
   std::int64_t expires_unix_ms = 0;
 };
 

@@ -27,21 +27,21 @@ Result<CUdevice> open_card(const Driver& driver, int ordinal) {
 bool is_shut_out(const Driver& driver, CUdevice device, CUresult retained) {
   if (retained != CUDA_ERROR_DEVICE_UNAVAILABLE && retained != CUDA_ERROR_UNKNOWN) return false;
   int mode = CU_COMPUTEMODE_DEFAULT;
-  const CUresult asked =
+  const CUresult status =
       driver.cuDeviceGetAttribute(&mode, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, device);
-  return asked == CUDA_SUCCESS && mode != CU_COMPUTEMODE_DEFAULT;
+  return status == CUDA_SUCCESS && mode != CU_COMPUTEMODE_DEFAULT;
 }
 
 /// CU_DEVICE_ATTRIBUTE_MPS_ENABLED, which toolkits before 12.2 do not name.
 constexpr auto kMpsEnabled = static_cast<CUdevice_attribute>(133);
 
 /// Under MPS the kernels of all clients run in the server's process, so they may outlive a client.
-/// A driver that does not know the attribute cannot answer; the card is then used.
+/// A driver too old to know the attribute returns CUDA_ERROR_INVALID_VALUE; the card is then used.
 Result<void> refuse_mps(const Driver& driver, CUdevice device, int ordinal) {
   int enabled = 0;
-  const CUresult asked = driver.cuDeviceGetAttribute(&enabled, kMpsEnabled, device);
-  if (asked == CUDA_ERROR_INVALID_VALUE) return {};
-  TRY(check(driver, asked, "asking whether MPS serves the card"));
+  const CUresult status = driver.cuDeviceGetAttribute(&enabled, kMpsEnabled, device);
+  if (status == CUDA_ERROR_INVALID_VALUE) return {};
+  TRY(check(driver, status, "asking whether MPS serves the card"));
   if (enabled == 0) return {};
   return fail(Errc::DeviceUnsupported,
               fmt::format("MPS serves card {}, so the exit of a process does not prove that its "

@@ -50,9 +50,9 @@ Result<void> MemoryCleaner::clear(const DeviceMemory& memory) const {
   const DeviceMapping mapping = TRY(DeviceMapping::map(memory, MapAccess::ReadWrite));
   const CUresult queued = enqueue(mapping.address(), memory.size_bytes());
   // Waits even after an error, because the mapping may end only when no copy uses it.
-  const CUresult done = context_->driver().cuStreamSynchronize(stream_);
+  const CUresult status = context_->driver().cuStreamSynchronize(stream_);
   TRY(check(context_->driver(), queued, "clearing memory"));
-  return check(context_->driver(), done, "clearing memory");
+  return check(context_->driver(), status, "clearing memory");
 }
 
 }  // namespace leasehold::cuda

@@ -14,9 +14,9 @@ class Registration {
     TRY(context.make_current());
     const unsigned flags = access == MapAccess::ReadOnly ? CU_MEMHOSTREGISTER_READ_ONLY : 0;
     const DriverTurn::Long turn(context.turn());
-    const CUresult done =
+    const CUresult status =
         context.driver().cuMemHostRegister(mapping.data(), mapping.size_bytes(), flags);
-    TRY(check(context.driver(), done,
+    TRY(check(context.driver(), status,
               fmt::format("registering {} bytes of host memory with card {}", mapping.size_bytes(),
                           context.ordinal())));
     return std::make_shared<Registration>(context, std::move(mapping));

@@ -36,7 +36,7 @@ struct Login {
 };
 
 struct ClientOptions {
-  std::vector<MemberAddress> members;  ///< Not empty.
+  std::vector<MemberAddress> members;  ///< Must not be empty.
   std::optional<Login> login;
   /// Whose certificates encrypted members must have. Empty: no member is encrypted.
   std::optional<http::TlsClient> tls = {};
@@ -60,9 +60,10 @@ class WatchReceiver {
 
 class Client {
  public:
-  static constexpr std::size_t kMaxCalls = 64;  ///< At the same time.
+  static constexpr std::size_t kMaxCalls = 64;  ///< Calls that may run at the same time.
   static constexpr std::size_t kMaxReplyBytes = 4 << 20;
-  static constexpr std::size_t kMaxRangeBytes = 64 << 20;  ///< Of all pages.
+  /// Limit for all pages of a range together.
+  static constexpr std::size_t kMaxRangeBytes = 64 << 20;
 
   /// Precondition: `options.members` is not empty. `io` outlives the client.
   Client(boost::asio::io_context& io, ClientOptions options);

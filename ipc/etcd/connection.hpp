@@ -23,7 +23,7 @@ namespace leasehold::etcd {
 struct GatewayRequest {
   std::string_view target;  ///< "/v3/kv/range"
   std::string body;
-  std::string token;             ///< Of the user; empty: none.
+  std::string token;             ///< The user's token; empty: none.
   bool requires_leader = false;  ///< A stream ends when its member has no leader.
 };
 
@@ -75,7 +75,7 @@ class Connection {
   std::string member_;
   std::string authority_;
   http::AnswerReader reader_;
-  std::string rest_;  // of a stream, behind the last line
+  std::string rest_;  // bytes of a stream after its last line
 };
 
 }  // namespace leasehold::etcd

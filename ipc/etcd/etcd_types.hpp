@@ -23,8 +23,8 @@ struct Revision {
 struct KeyValue {
   std::string key;
   std::string value;
-  Revision created;   ///< Of the put that made the key exist.
-  Revision modified;  ///< Of the newest put.
+  Revision created;   ///< Revision of the put that created the key.
+  Revision modified;  ///< Revision of the newest put.
   bool operator==(const KeyValue&) const = default;
 };
 
@@ -93,14 +93,14 @@ struct Transaction {
 
 struct TransactionReply {
   bool succeeded = false;  ///< The conditions held.
-  Revision revision;       ///< Of the data after the transaction: that of its puts.
+  Revision revision;  ///< Revision of the data after the transaction, which is that of its puts.
   std::vector<std::vector<KeyValue>> found;  ///< One list per Get that was executed, in order.
   bool operator==(const TransactionReply&) const = default;
 };
 
 struct RangeReply {
   std::vector<KeyValue> entries;  ///< In the order of their keys.
-  Revision revision;              ///< Of the data that was read.
+  Revision revision;              ///< Revision of the data that was read.
   bool has_more = false;          ///< The reply was limited; entries behind the last one remain.
 };
 

@@ -42,7 +42,7 @@ Result<std::string> read_authenticate_reply(std::string_view json);
 struct MemberStatus {
   std::string version;
   bool has_leader = false;
-  std::int64_t size_bytes = 0;  ///< Of its database file.
+  std::int64_t size_bytes = 0;  ///< Size of its database file.
   Revision revision;
 };
 Result<MemberStatus> read_status_reply(std::string_view json);
@@ -53,7 +53,7 @@ struct WatchReply {
   Revision revision;
   bool is_cancelled = false;
   Revision compacted;  ///< Not zero: events before this revision are gone, so list again.
-  std::string reason;  ///< Of the cancellation; may be empty.
+  std::string reason;  ///< Reason of the cancellation; may be empty.
 };
 /// Errors: also those of `error_of_reply`, for a line that reports one.
 Result<WatchReply> read_watch_reply(std::string_view json);

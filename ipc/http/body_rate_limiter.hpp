@@ -21,7 +21,7 @@ namespace leasehold::http {
 
 class BodyRateLimiter {
  public:
-  static constexpr Rate kRate{.per_second = 2'048, .burst = 2'048};  ///< In KiB.
+  static constexpr Rate kRate{.per_second = 2'048, .burst = 2'048};  ///< In units of 1 KiB.
 
   /// Charges a body to its tenant and returns how long it must wait. The tenant's later bodies wait
   /// behind it.

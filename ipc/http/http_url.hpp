@@ -33,7 +33,7 @@ std::string percent_encoded(std::string_view text);
 /// The value of a field in a query, with %XX replaced by the byte; empty without it.
 std::string query_value(std::string_view query, std::string_view name);
 
-/// Which page of a list a query asks for: the fields `after` and `limit`.
+/// The page of a list that a query asks for: the fields `after` and `limit`.
 struct PageQuery {
   std::string after;  ///< The id of the last entry of the page before; empty: the first page.
   std::size_t limit = 20;

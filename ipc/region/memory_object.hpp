@@ -63,9 +63,9 @@ class MemoryObject {
   std::size_t size_bytes_ = 0;
 };
 
-/// As MemoryObject::create, but all pages are present and zero, as huge pages where the kernel
-/// makes them. The object is mapped only during the call, which takes as long as clearing the
-/// memory: do not call it on an I/O thread. Errors: as create; OutOfMemory.
+/// Does what MemoryObject::create does, but all pages are present and zero, as huge pages where the
+/// kernel makes them. The object is mapped only during the call, which takes as long as clearing
+/// the memory: do not call it on an I/O thread. Errors: as create; OutOfMemory.
 Result<MemoryObject> create_present(const MemoryObject::Spec& spec);
 
 }  // namespace leasehold

@@ -47,7 +47,7 @@ inline constexpr std::uint32_t kDotInputGroup = 4;
 
 /// Weight rows to multiply with inputs of a batch.
 struct DotTile {
-  TensorType type;                        // of the weights: F32, F16 or BF16
+  TensorType type;                        // F32, F16 or BF16
   const std::byte* weights[kDotOutputs];  // each [n] of `type`
   std::uint32_t n_outputs;                // 1 … kDotOutputs
   const float* x[kDotInputs];             // each [n]

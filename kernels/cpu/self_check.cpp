@@ -39,7 +39,7 @@ void fill_rows(SeededRandom& random, std::uint32_t n_in, std::uint32_t block, Ro
   }
 }
 
-/// Which rows of x a tile has: the first `n`, or `n` rows whose addresses have no constant
+/// The rows of x that a tile has: the first `n`, or `n` rows whose addresses have no constant
 /// distance.
 struct Rows {
   std::uint32_t n;

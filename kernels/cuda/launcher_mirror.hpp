@@ -21,8 +21,8 @@ class LauncherMirror {
   const device::GateMirror* address() const {
     return reinterpret_cast<const device::GateMirror*>(mirror_.data());
   }
-  SequenceMask live() const { return live_; }     ///< As written last.
-  std::uint32_t epoch() const { return epoch_; }  ///< Of the last write.
+  SequenceMask live() const { return live_; }     ///< The value written last.
+  std::uint32_t epoch() const { return epoch_; }  ///< The epoch of the last write.
   /// Whether the mirror stopped all kernels since the last call. Some blocks of a kernel may then
   /// have run and others not.
   bool take_stopped() { return std::exchange(was_stopped_, false); }

@@ -99,7 +99,7 @@ struct MixerRule {
   bool alternates_groups = false;  ///< See RecurrenceArgs.
 };
 
-/// Layers with a window (attention.sliding_window) among layers without one.
+/// Some layers of the model have a window (attention.sliding_window), and the others have none.
 struct WindowRule {
   /// Layers n - 1, 2n - 1, … have no window, unless the file has a pattern of its own. 0: every
   /// layer has the window, which then limits the context of the model.

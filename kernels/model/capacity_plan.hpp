@@ -15,13 +15,14 @@ struct PlanRequest {
   std::uint32_t tenants = 1;  ///< Each runs one request at a time.
   /// Tokens of a request, prompt and answer; 0: the model's context.
   std::uint32_t context = 0;
-  std::string kv_type = "f16";                     ///< As --kv-type of the worker.
-  std::uint32_t max_extents = kDefaultMaxExtents;  ///< As --max-extents of the broker.
+  std::string kv_type = "f16";                     ///< The worker's --kv-type.
+  std::uint32_t max_extents = kDefaultMaxExtents;  ///< The broker's --max-extents.
 };
 
 struct CapacityPlan {
   std::uint32_t context = 0;
-  std::uint32_t skipped_layers = 0;  ///< Of the file; see ModelConfig::n_skipped_layers.
+  /// Layers of the file that are not loaded; see ModelConfig::n_skipped_layers.
+  std::uint32_t skipped_layers = 0;
   std::uint64_t weights_bytes = 0;
   std::uint64_t kv_bytes_per_token = 0;
   std::uint64_t block_bytes = 0;

@@ -39,9 +39,9 @@ constexpr const char* kLatentSize = "moe_latent_size";
 constexpr UnsupportedKey kLatentKeys[] = {{kLatentSize, 0.0f}};
 constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
 constexpr const char* kLogitSoftcap = "final_logit_softcapping";
-/// The same, of architectures without soft caps.
+/// The same for architectures without soft caps.
 constexpr UnsupportedKey kSoftcapKeys[] = {{kAttentionSoftcap, 0.0f}, {kLogitSoftcap, 0.0f}};
-/// The same, of architectures without has_scales.
+/// The same for architectures without has_scales.
 constexpr UnsupportedKey kScaleKeys[] = {
     {"attention.scale", 0.0f},
     {"embedding_scale", 1.0f},

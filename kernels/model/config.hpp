@@ -56,7 +56,7 @@ struct ScaleConfig {
   bool operator==(const ScaleConfig&) const = default;
 };
 
-/// Soft caps, as AttentionArgs::softcap and ProjectionArgs::softcap; 0: none.
+/// Soft caps; see AttentionArgs::softcap and ProjectionArgs::softcap; 0: none.
 struct SoftcapConfig {
   float attention = 0.0f;
   float logits = 0.0f;
@@ -118,7 +118,7 @@ struct ModelConfig {
                             ///< longer.
   WindowConfig windows;     ///< Layers that read fewer positions than n_context.
   RopeConfig rope;
-  std::optional<RopeConfig> window_rope;  ///< Of layers with a window; none: as `rope`.
+  std::optional<RopeConfig> window_rope;  ///< For layers with a window; none: they use `rope`.
   Activation activation = Activation::SwiGlu;
   ScaleConfig scales;
   SoftcapConfig softcaps;

@@ -69,7 +69,7 @@ Result<void> read_scaling(const ArchitectureKeys& keys, std::uint32_t n_context,
 }
 
 /// The pairs of the rotation. Models that also read images divide the pairs into sections, one for
-/// each coordinate of a position. Of a text all coordinates are equal, so the sections do not
+/// each coordinate of a position. All coordinates of a text are equal, so the sections do not
 /// matter, but files with sections keep the rows of queries and keys in the order of halves.
 /// Source: llama.cpp, which takes sections into account if the first two are not 0.
 Result<RopeStyle> read_style(const ArchitectureKeys& keys, const Architecture& architecture) {

@@ -33,7 +33,7 @@ struct RopeConfig {
   RopeStyle style;
   RopeScaling scaling = RopeScaling::None;
   float factor = 1.0f;     ///< Scaling factor, above 1.
-  YarnScaling yarn = {};   ///< Of Yarn only; its factor is `factor`.
+  YarnScaling yarn = {};   ///< Used by Yarn only; its factor is `factor`.
   float magnitude = 1.0f;  ///< Multiplies sines and cosines, after that of yarn.
   QueryTemperature query_temperature = {};
   std::vector<float> freq_factors = {};  ///< The divisors of the frequencies, or empty.

@@ -17,8 +17,8 @@ inline constexpr int kExitHeadMissing = 4;
 
 /// What the broker reports about the chain besides its records.
 struct AuditState {
-  std::uint64_t head_missing_after = 0;  ///< As in wire::AuditPage.
-  std::int64_t clock_ahead_ms = 0;       ///< As in wire::AuditPage.
+  std::uint64_t head_missing_after = 0;  ///< See wire::AuditPage.
+  std::int64_t clock_ahead_ms = 0;       ///< See wire::AuditPage.
 };
 
 struct AuditVerdict {

@@ -17,8 +17,8 @@ std::string_view last_word(std::string_view path) {
   return path.substr(path.rfind(' ') + 1);  // npos + 1 is 0
 }
 
-/// One line for each command, with the words before it and its own, in each of its names:
-/// `"get tenants"|"get tenant") place="get tenants" ;;`.
+/// One case for each command and its aliases. It maps the parent's path and the word after it to
+/// the command's path: `"get tenants"|"get tenant") place="get tenants" ;;`.
 std::string steps(std::span<const Command> tree) {
   std::string lines;
   for (const Command& command : tree.subspan(1)) {
@@ -31,7 +31,8 @@ std::string steps(std::span<const Command> tree) {
   return lines;
 }
 
-/// The list of brokerctl whose names are the values of this option now; empty for other options.
+/// The command of brokerctl that lists the present values of this option; empty if the broker does
+/// not know them.
 std::string live_list(const Command& command, const CommandOption& option) {
   const std::string& name = option.names.back();
   if (name == "--tenant" || name == "tenant") return "get tenants";

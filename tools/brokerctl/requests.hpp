@@ -24,7 +24,7 @@ struct SilentWorker {
 };
 
 struct RequestRows {
-  std::vector<wire::RequestView> requests;  ///< By id, then by worker.
+  std::vector<wire::RequestView> requests;  ///< Sorted by id, then by worker.
   std::vector<SilentWorker> silent;
   std::vector<wire::EndedRequest> ended;  ///< With an id that names no request.
 };
@@ -38,7 +38,7 @@ Result<RequestRows> read_requests(const ListRequests& query, const Dependencies&
 
 struct NamedRequests {
   RequestRows rows;              ///< Each request once, on the worker that runs it.
-  std::optional<Error> problem;  ///< Set if a name is that of no request.
+  std::optional<Error> problem;  ///< Set if a name matches no request.
 };
 /// Reads the requests with these names (wire::RequestList::id); without names all of them. Errors:
 /// those of read_requests.
@@ -48,7 +48,7 @@ Result<NamedRequests> read_named_requests(ListRequests query, std::span<const st
 /// The requests that were cancelled, with their workers.
 struct CancelledRequests {
   std::vector<wire::RequestView> requests;
-  /// Set if a name is that of no request, or if a worker did not answer. The others are cancelled.
+  /// Set if a name matches no request, or if a worker did not answer. The others are cancelled.
   std::optional<Error> problem;
 };
 /// Cancels what the query names. Errors: BadRequest for a name of requests of several tenants and

@@ -134,7 +134,7 @@ awaitable<void> Agent::beat() {
   if (!change) co_return report_lost(change.error());
   if (lost_) spdlog::info("beats arrive again");
   lost_.reset();
-  // A join is known only now. An error is reported when the next beat writes the file.
+  // Save the join at once. An error is reported when the next beat writes the file.
   (void)file_.write(membership_.saved());
   tell_broker();
   enter(*change);
@@ -203,7 +203,7 @@ void Agent::obey_operator() {
   }
 }
 
-/// Once for each reason, not for each attempt.
+/// Logs the error once for each reason, not for each attempt.
 void Agent::report_lost(const Error& error) {
   if (std::exchange(lost_, error.code) == error.code) return;
   const bool is_member = membership_.is_member();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxDoorBytes = 256;
 
-/// What the command line says, before it is understood.
+/// The options as texts, before they are parsed.
 struct Texts {
   EtcdTexts etcd;
   std::string host;

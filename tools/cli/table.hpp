@@ -11,7 +11,7 @@ namespace leasehold::cli {
 struct Column {
   std::string title;
   bool right = false;  ///< Right-aligned, for numbers.
-  bool wide = false;   ///< Only in a wide table.
+  bool wide = false;   ///< Shown only in a wide table.
 };
 
 struct Table {
@@ -25,7 +25,7 @@ Table narrow(const Table& table);
 /// One line per row, titles first, with two spaces between columns and no trailing spaces.
 std::string render(const Table& table);
 
-/// In the largest binary unit that fits, with one decimal if needed: "256 MiB", "1.5 KiB".
+/// The size in the largest binary unit that fits, with one decimal if needed: "256 MiB", "1.5 KiB".
 std::string bytes_text(std::uint64_t bytes);
 
 /// "850 ns", "12.3 µs", "4.1 ms", "2.0 s"; "-" for a negative number, which means unknown.

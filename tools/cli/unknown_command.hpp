@@ -18,8 +18,8 @@ namespace leasehold::cli {
 /// if there is none. `words` begin with that command.
 struct OtherWords {
   using Find = std::function<std::string(std::span<const std::string> words)>;
-  Find before_typos = {};  ///< Asked first.
-  Find after_typos = {};   ///< Asked if no known command resembles the word.
+  Find before_typos = {};  ///< Called first.
+  Find after_typos = {};   ///< Called if no known command resembles the word.
 };
 
 /// `words` is the command line without the program's name. Returns what is wrong, the nearest known

@@ -40,7 +40,7 @@ class ClientExchange {
   bool has_begun() const { return has_begun_; }
   int status() const { return status_; }
 
-  /// Sends a whole answer. Returns false if the client is gone, as all of these.
+  /// Sends a whole answer. Returns false if the client is gone, as do the functions below.
   boost::asio::awaitable<bool> send(http::Answer answer);
   /// The same with these fields beside its own.
   boost::asio::awaitable<bool> send_whole(int status, const Fields& fields, std::string body);

@@ -15,12 +15,13 @@ namespace leasehold::gateway {
 class Hosts;
 
 struct GatewayMetrics {
-  std::map<int, std::uint64_t> requests;  ///< By the status of the answer; 0: client left.
-  std::array<std::uint64_t, kMoveCauseCount> moves{};  ///< By MoveCause.
-  std::map<std::string, std::uint64_t> failed_texts;   ///< By the code of their error.
+  /// Indexed by the status of the answer; 0: the client left.
+  std::map<int, std::uint64_t> requests;
+  std::array<std::uint64_t, kMoveCauseCount> moves{};  ///< Indexed by MoveCause.
+  std::map<std::string, std::uint64_t> failed_texts;   ///< Indexed by the code of their error.
   std::uint64_t not_replayable = 0;  ///< Texts that could not continue elsewhere: memory was short.
-  std::uint64_t bytes = 0;           ///< Of answers, written to clients.
-  std::uint32_t running = 0;         ///< Texts.
+  std::uint64_t bytes = 0;           ///< Bytes of answers that were written to clients.
+  std::uint32_t running = 0;         ///< Texts in progress.
   std::uint32_t uploads = 0;         ///< Uploads in progress.
   std::uint32_t connections = 0;
 

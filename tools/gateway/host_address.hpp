@@ -10,7 +10,7 @@
 namespace leasehold::gateway {
 
 struct HostAddress {
-  std::string text;       ///< As in the configuration; names the host in logs and metrics.
+  std::string text;       ///< The text of the configuration; names the host in logs and metrics.
   std::string unix_path;  ///< Empty: TCP.
   bool is_encrypted = false;
   http::Url url = {};  ///< Host and port; unused with a Unix socket.

@@ -24,7 +24,7 @@ struct HostHead {
 
 class HostConnection {
  public:
-  /// Of an answer with a length, and of an answer as a whole outside of a stream.
+  /// Limit for an answer with a length, and for every answer that is not a stream.
   static constexpr std::size_t kMaxAnswerBytes = 64 << 20;
 
   /// `host` names the host in errors.

@@ -42,8 +42,9 @@ class HostLink {
   /// A request as it is sent.
   struct Call {
     std::string request;
-    std::chrono::milliseconds timeout;  ///< For sending it, and from then to the answer's head.
-    bool has_body = true;               ///< Of the answer; false for HEAD.
+    /// For sending the request, and then for the head of the answer.
+    std::chrono::milliseconds timeout;
+    bool has_body = true;  ///< The answer has a body; false for HEAD.
     /// The request may reach the host twice without harm. Otherwise it is sent once, on a new
     /// connection: a kept one may be closed by the host at the same moment, and nothing would tell
     /// whether the host has read the request.

@@ -17,7 +17,7 @@ constexpr std::uint32_t kMinBeatMs = 50;
 constexpr std::uint32_t kMaxBeatMs = 10'000;
 constexpr std::uint32_t kMaxTimeoutMs = 3'600'000;
 
-/// What the command line says, before it is understood.
+/// The options as texts, before they are parsed.
 struct Texts {
   std::vector<std::string> hosts;
   std::vector<std::string> trusted_proxies;

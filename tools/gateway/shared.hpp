@@ -17,7 +17,7 @@
 
 namespace leasehold::gateway {
 
-inline constexpr std::size_t kMaxBodyBytes = 512 << 10;  ///< As a worker's.
+inline constexpr std::size_t kMaxBodyBytes = 512 << 10;  ///< The limit of a worker.
 
 struct Shared {
   /// Bodies that are kept so that they can be sent again. An owner beyond its share has texts that

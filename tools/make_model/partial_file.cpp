@@ -53,9 +53,9 @@ Result<PartialFile> PartialFile::create(std::string path, std::uint64_t size_byt
 }
 
 Result<void> PartialFile::reserve(std::uint64_t size_bytes) {
-  const int done = ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(size_bytes));
+  const int status = ::fallocate(fd_.get(), 0, 0, static_cast<off_t>(size_bytes));
   // Some file systems cannot reserve space; a full disk is then an error of a later write.
-  if (done == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
+  if (status == 0 || errno == EOPNOTSUPP || errno == ENOSYS) return {};
   const std::string operation = "reserving " + std::to_string(size_bytes) + " bytes for";
   return failed(operation.c_str(), partial_path_, errno);
 }

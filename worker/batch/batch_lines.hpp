@@ -15,7 +15,8 @@
 namespace leasehold::batch {
 
 inline constexpr std::uint32_t kMaxLines = 50'000;
-inline constexpr std::size_t kMaxLineBytes = 512 << 10;  ///< As the body of one HTTP request.
+/// The limit for the body of one HTTP request.
+inline constexpr std::size_t kMaxLineBytes = 512 << 10;
 inline constexpr std::size_t kMaxCustomIdBytes = 256;
 inline constexpr std::size_t kMaxLineErrors = 100;  ///< A check stops after this many bad lines.
 

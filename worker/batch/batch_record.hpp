@@ -31,7 +31,7 @@ struct Owner {
 struct FileRecord {
   std::string id;  ///< Made by this worker: "file-" and 24 hex digits.
   Owner owner;
-  std::string filename;  ///< The client's; only shown, never a path.
+  std::string filename;  ///< The client's name for the file; only shown, never used as a path.
   std::string purpose;   ///< "batch" or "batch_output".
   std::uint64_t size_bytes = 0;
   std::int64_t created_at = 0;
@@ -81,14 +81,14 @@ struct BatchRecord {
   std::string endpoint;  ///< "/v1/chat/completions"
   std::string input_file;
   std::string output_file;  ///< Shown once the batch has ended and the file is not empty.
-  std::string error_file;   ///< The same.
+  std::string error_file;   ///< Shown under the same conditions.
   Status status = Status::Validating;
   std::map<Status, std::int64_t> reached_at;  ///< When the batch entered each state.
   std::int64_t expires_at = 0;
   bool has_expired = false;  ///< Finalizing leads to Expired.
   LineCounts counts;
   std::vector<LineError> errors;
-  std::map<std::string, std::string> metadata;  ///< The client's.
+  std::map<std::string, std::string> metadata;  ///< Given by the client, and returned unchanged.
 
   std::int64_t created_at() const;
 };

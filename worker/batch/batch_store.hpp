@@ -35,10 +35,11 @@
 namespace leasehold::batch {
 
 struct StoreLimits {
-  std::uint64_t quota_bytes = 256ull << 20;    ///< Of each tenant.
-  std::int64_t max_age_s = 30ll * 24 * 3'600;  ///< Of files, and of ended batches.
-  std::size_t max_files = 1'000;               ///< Of each tenant.
-  std::size_t max_batches = 1'000;             ///< Of each tenant.
+  std::uint64_t quota_bytes = 256ull << 20;  ///< For each tenant.
+  /// Age at which files and ended batches are removed.
+  std::int64_t max_age_s = 30ll * 24 * 3'600;
+  std::size_t max_files = 1'000;    ///< For each tenant.
+  std::size_t max_batches = 1'000;  ///< For each tenant.
 };
 
 class BatchStore {
@@ -108,7 +109,7 @@ class BatchStore {
 
   // ---- owners
 
-  std::vector<Owner> owners() const;  ///< Of files and batches.
+  std::vector<Owner> owners() const;  ///< The owners of files and batches.
   struct Removed {
     std::size_t files = 0;
     std::size_t batches = 0;

@@ -10,14 +10,14 @@ namespace leasehold::batch {
 
 using Json = nlohmann::ordered_json;
 
-// On disk. Errors: FileCorrupt, which names the field.
+// The form of the files on the disk. Reading fails with FileCorrupt, which names the field.
 
 Json to_disk(const FileRecord& file);
 Json to_disk(const BatchRecord& batch);
 Result<FileRecord> file_from_disk(const Json& json);
 Result<BatchRecord> batch_from_disk(const Json& json);
 
-// For clients.
+// The objects that clients receive over HTTP.
 
 Json to_api(const FileRecord& file);
 /// `has_output`, `has_errors`: the file of results, and that of refused lines, exist.

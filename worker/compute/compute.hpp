@@ -37,7 +37,7 @@ struct Compute {
 
 /// What the model and the engine require of a backend.
 struct ComputeRequirements {
-  Arithmetic arithmetic = Arithmetic::F32;  ///< The model's.
+  Arithmetic arithmetic = Arithmetic::F32;  ///< The arithmetic of the model.
   BackendLimits limits;
   GateDependencies gates;
 };

@@ -36,7 +36,8 @@ class TokenDrawer {
     std::vector<DrawnToken> tokens;
     std::optional<Error> error;  ///< Set when a row of the prompt or the first row that draws
                                  ///< failed; then there is no token.
-    std::optional<PooledStates> pooled;  ///< Of an embedding, with the rows of this step.
+    /// States of an embedding, including the rows of this step.
+    std::optional<PooledStates> pooled;
   };
 
   explicit TokenDrawer(const Dependencies& dependencies) : deps_(dependencies) {}

@@ -88,7 +88,7 @@ class TokenRules {
   const Tokenizer* tokenizer_;
   std::size_t token_units_;
   WorkBudget budget_;
-  std::optional<GeneratedText> text_;  ///< Only with stop strings.
+  std::optional<GeneratedText> text_;  ///< Used only with stop strings.
   std::optional<GrammarMatcher> matcher_;
   State state_ = GrammarMatcher::kUnfinished;
   std::size_t n_accepted_ = 0;  ///< Accepted tokens of `request.emitted`.

@@ -210,8 +210,8 @@ std::function<void()> AnswerDriver::keep_lease() const {
 
 void AnswerDriver::stop_generating() {
   if (generations_->was_unread()) return;  // generation has stopped already
-  const bool goes_on = request_.submit.resumable && !output_.is_answered() && !shared_.closing;
-  goes_on ? generations_->leave() : generations_->cancel();
+  const bool may_resume = request_.submit.resumable && !output_.is_answered() && !shared_.closing;
+  may_resume ? generations_->leave() : generations_->cancel();
 }
 
 std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
@@ -251,7 +251,8 @@ void AnswerDriver::take(Generations::Event event) {
   if (progress_.all_ended()) output_.end(end, progress_.usage());
 }
 
-/// Tokens that another host has sent arrive only where they are generated again.
+/// A token that another host has sent arrives here only if this worker generates it again. It must
+/// then be the same token.
 void AnswerDriver::take(std::size_t choice, const wire::TokenEmitted& token) {
   const auto sent = emitted_of(request_, choice);
   ChoicePart part = texts_[choice].add(token);

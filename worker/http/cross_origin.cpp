@@ -69,9 +69,10 @@ std::string AllowedOrigins::fields_for(const Head& head) const {
 /// Repeats the header names that were asked for, because SDKs send headers of their own, and "*"
 /// would not cover Authorization.
 std::string preflight_fields(const Head& head) {
-  const auto asked = head.only("Access-Control-Request-Headers");
-  const std::string_view names =
-      asked && are_field_names(*asked) ? *asked : "Authorization, Content-Type, Last-Event-ID";
+  const auto requested = head.only("Access-Control-Request-Headers");
+  const std::string_view names = requested && are_field_names(*requested)
+                                     ? *requested
+                                     : "Authorization, Content-Type, Last-Event-ID";
   return fmt::format(
       "Access-Control-Allow-Methods: GET, HEAD, POST, DELETE\r\nAccess-Control-Allow-Headers: "
       "{}\r\n"

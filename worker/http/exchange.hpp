@@ -21,8 +21,8 @@ struct Exchange {
   ExchangeLabels labels;
   std::string fields;  ///< Header lines of every answer.
   TimePoint begun_at;
-  int status = 0;                    ///< Of the answer, once it was sent.
-  std::optional<Errc> stream_error;  ///< What ended a stream after its head.
+  int status = 0;                    ///< Status of the answer, once it was sent.
+  std::optional<Errc> stream_error;  ///< The error that ended a stream after its head.
   bool keep_alive = false;           ///< Another request may follow.
   bool chunked = true;               ///< The client speaks HTTP/1.1.
   bool has_events = false;           ///< The head of a stream was sent.

@@ -20,7 +20,7 @@ namespace leasehold::http {
 struct ExchangeLabels {
   std::string x_request_id;
   std::optional<TraceContext> trace;  ///< The client's; after `begin_span` the exchange's.
-  std::optional<SpanStart> span;      ///< Of the exchange, if its trace is sampled.
+  std::optional<SpanStart> span;      ///< Set if the trace of the exchange is sampled.
 
   /// Reads the head; without one, the labels of a request whose head could not be read.
   static ExchangeLabels of(const std::optional<Head>& head);

@@ -38,9 +38,9 @@ Result<std::unique_ptr<BrokerLink>> BrokerSession::await_broker(boost::asio::io_
         io, config_.broker_socket,
         {.on_call = handlers_.on_call,
          .on_disconnected = [this](const Error& why) { connection_lost(why); }});
-    const bool may_come = !link && (link.error().code == Errc::FileNotFound ||
-                                    link.error().code == Errc::ConnectionRefused);
-    if (!may_come) return link;
+    const bool is_not_listening = !link && (link.error().code == Errc::FileNotFound ||
+                                            link.error().code == Errc::ConnectionRefused);
+    if (!is_not_listening) return link;
     if (clock_->now() >= deadline) {
       return fail(Errc::BrokerLost,
                   fmt::format("no broker within {} ms (--broker-timeout-ms): {}",
@@ -65,11 +65,11 @@ Result<wire::ExtentShape> BrokerSession::announce_ready(const wire::WorkerReady&
 }
 
 void BrokerSession::connection_lost(const Error& why) {
-  const bool first = reconnect_.phase() == Phase::Attached;
+  const bool was_attached = reconnect_.phase() == Phase::Attached;
   spdlog::warn("broker disconnected reason=\"{}\"", why.detail);
   if (leases_ == nullptr) reconnect_.give_up();
   reconnect_.connection_lost(clock_->now());
-  if (first) {
+  if (was_attached) {
     disconnected_ = true;
     link_->buffer_reports();
     handlers_.on_connection_changed(true);
@@ -77,8 +77,7 @@ void BrokerSession::connection_lost(const Error& why) {
   advance(why);
 }
 
-/// Performs the action of the phase that the last event led to. `why`: the failure behind that
-/// event.
+/// Performs the action of the current phase. `why` is the failure that led to it.
 void BrokerSession::advance(const Error& why) {
   if (reconnect_.phase() == Phase::Disconnected) return schedule_reconnect();
   if (reconnect_.phase() != Phase::Lost || lost_.exchange(true)) return;
@@ -124,10 +123,12 @@ void BrokerSession::request_resume() {
                                   .request_id = {mint_request_id()}};
   call(attach, {}, [this](const control::Json& body) {
     const auto attached = wire::WorkerAttached::from_json(body);
-    const bool same = attached && attached->resumed && attached->worker == attachment_->worker;
-    if (!same)
+    const bool is_same_attachment =
+        attached && attached->resumed && attached->worker == attachment_->worker;
+    if (!is_same_attachment)
       return resume_failed({Errc::UntrustedSegment, "the broker resumed another attachment"});
-    if (const auto fits = check_protocol(*attached); !fits) return resume_failed(fits.error());
+    if (const auto checked = check_protocol(*attached); !checked)
+      return resume_failed(checked.error());
     reconnect_.resumed();
     fault_point(FaultSite::WorkerResumed);
     // Waits for grants in progress: the broker checks scrubbed memory for later writes, and

@@ -45,7 +45,7 @@ class LeaseService {
     /// Empty: the service answers between two steps, which is correct if each step waits for its
     /// launches.
     std::function<void(SettleScope, std::move_only_function<void()>)> when_settled = {};
-    // As in PrefixFills.
+    // See PrefixFills.
     boost::asio::any_io_executor parser = {};
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
     /// Called on the I/O thread for each fenced lease. May be empty.

@@ -28,7 +28,7 @@ struct OpenedModel {
   Arithmetic arithmetic;  ///< Arithmetic of the matmuls; the plan's layout supports it.
   Tokenizer tokenizer;
   Result<ChatTemplate> chat;  ///< If this is an error, plain prompts are still served.
-  std::string chat_template;  ///< As in TextIdentity.
+  std::string chat_template;  ///< See TextIdentity.
 
   ContextBound context_bound = ContextBound::Model;  ///< The cause of the limit `config.n_context`.
 

@@ -7,14 +7,14 @@
 namespace leasehold {
 
 void reload_configuration(WorkerOptions& running, const ReloadOptions& read, EngineLoop& loop) {
-  const auto wanted = read();
-  if (!wanted) return spdlog::error("configuration not reloaded; correct it and reload again");
+  const auto options = read();
+  if (!options) return spdlog::error("configuration not reloaded; correct it and reload again");
   const ConfigReload reload =
-      reload_config(running.config, wanted->config,
+      reload_config(running.config, options->config,
                     {"log-level", "drain-timeout-ms", "max-waiting", "max-waiting-per-lease"});
-  set_log_level(wanted->log_level);
-  running.drain_timeout = wanted->drain_timeout;
-  loop.post([limits = wanted->limits](Engine& engine) {
+  set_log_level(options->log_level);
+  running.drain_timeout = options->drain_timeout;
+  loop.post([limits = options->limits](Engine& engine) {
     engine.set_queue_limits(limits.max_waiting, limits.max_waiting_per_lease);
   });
   log_reload(reload);

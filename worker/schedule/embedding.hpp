@@ -38,7 +38,7 @@ class PooledStates {
 struct EmbeddingRequest {
   Pooling pooling = Pooling::Last;
   std::uint32_t dimensions = 0;  ///< Leading elements to keep; 0: all.
-  PooledStates pooled{};         ///< Under this lease. A preempted request keeps them.
+  PooledStates pooled{};  ///< States pooled under this lease. A preempted request keeps them.
 };
 
 /// What a model's embeddings are like.

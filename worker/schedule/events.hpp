@@ -22,7 +22,7 @@ struct Token {
   RequestId engine_request_id;
   TokenId token = 0;
   std::uint32_t position = 0;
-  std::optional<Logprobs> logprobs = {};  ///< When requested.
+  std::optional<Logprobs> logprobs = {};  ///< Set when requested.
 };
 
 /// A token of a prompt, with the log probability that the model gave it after the tokens before.
@@ -63,10 +63,11 @@ struct Completed {
   RequestId engine_request_id;
   CompletionReason reason = CompletionReason::EngineError;
   std::uint32_t emitted_tokens = 0;
-  std::optional<RevocationInfo> revocation;         ///< With Revoked and LeaseFenced.
-  std::optional<Error> error;                       ///< With EngineError and RequestCancelled.
+  std::optional<RevocationInfo> revocation;         ///< Set with Revoked and LeaseFenced.
+  std::optional<Error> error;                       ///< Set with EngineError and RequestCancelled.
   std::optional<std::uint32_t> cached_tokens = {};  ///< PromptRequest::cached; none: not admitted.
-  std::vector<float> embedding = {};  ///< With PromptRequest::embedding, if the prompt was read.
+  /// Set with PromptRequest::embedding, if the prompt was read.
+  std::vector<float> embedding = {};
 };
 
 /// The end of a request that was queued and never admitted.
@@ -74,7 +75,7 @@ struct AdmissionRejected {
   RequestId engine_request_id;
   Error reason;
   LeaseId lease;                     ///< The lease under which the request waited.
-  std::uint32_t emitted_tokens = 0;  ///< Under earlier leases.
+  std::uint32_t emitted_tokens = 0;  ///< Tokens emitted under earlier leases.
 };
 
 /// A request continues under another lease.
@@ -129,7 +130,7 @@ struct SpillEvent {
   RequestId engine_request_id;
   Kind kind = Kind::Spilled;
   std::uint32_t blocks = 0;
-  std::optional<Error> why;  ///< With WriteFailed and ReadFailed.
+  std::optional<Error> why;  ///< Set with WriteFailed and ReadFailed.
 };
 
 using SchedulerEvent =

@@ -109,7 +109,7 @@ enum class CompletionReason : std::uint8_t {
   LeaseFenced,
   DeadlineExceeded,
   EngineError,
-  RequestCancelled,  ///< By an operator, or over HTTP by a client of the tenant.
+  RequestCancelled,  ///< Cancelled by an operator, or over HTTP by a client of the tenant.
 };
 
 constexpr std::string_view name(CompletionReason reason) {

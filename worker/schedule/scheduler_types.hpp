@@ -86,7 +86,7 @@ struct DrawnToken {
 struct ProposalCounters {
   std::uint64_t proposed = 0;
   std::uint64_t accepted = 0;
-  Duration time{};  ///< Spent on making proposals, before the steps.
+  Duration time{};  ///< Time spent on making proposals, before the steps.
 };
 
 /// Asks the broker for more memory of one lease.

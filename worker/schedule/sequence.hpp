@@ -25,7 +25,7 @@ struct PositionRange {
 };
 
 /// Limit on the log probabilities of a prompt that are on their way to the client, in values (about
-/// 80 KiB of output). A prompt that is read slowly is therefore computed slowly.
+/// 80 KiB of output). A prompt is therefore computed only as fast as the client reads.
 inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
 
 /// A sequence with a recurrent state leaves a copy of it after each of this many positions, which
@@ -38,7 +38,7 @@ struct Sequence {
   BlockTable blocks;
   std::uint32_t stop_slot = 0;  ///< Index in the StopFlags; exclusive while the sequence runs.
   std::uint64_t admission = 0;  ///< Number of this admission; unique in a scheduler.
-  bool is_scavenger = false;    ///< As its tenancy; set at the admission.
+  bool is_scavenger = false;    ///< Copied from its tenancy at the admission.
   std::shared_ptr<TokenRules> rules;  ///< Set and used by the engine.
   /// Set by the engine: the mask is not ready, so no token can be drawn.
   bool awaits_mask = false;

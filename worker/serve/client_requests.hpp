@@ -28,14 +28,14 @@ namespace leasehold {
 struct RequestProgress {
   std::uint32_t emitted_tokens = 0;    ///< Includes those under earlier leases.
   std::uint32_t shortened_to = 0;      ///< The engine's lower limit of tokens; 0: none.
-  bool embeds = false;                 ///< It makes an embedding, no text.
-  bool is_generating = false;          ///< It has generated since its last admission.
-  std::optional<Preempted> preempted;  ///< The last time, if it was preempted.
+  bool embeds = false;                 ///< The request makes an embedding, not a text.
+  bool is_generating = false;          ///< It has generated a token since its last admission.
+  std::optional<Preempted> preempted;  ///< Its last preemption, if there was one.
 };
 
 /// What the client calls the request, for logs and traces.
 struct RequestLabels {
-  std::string x_request_id{};           ///< As in RequestSubmit.
+  std::string x_request_id{};           ///< See RequestSubmit.
   std::string trace_id{};               ///< Empty: none.
   std::optional<RequestTrace> trace{};  ///< The spans of a sampled trace.
 };

@@ -30,7 +30,8 @@ struct TenantConnection {
 
 class TenantConnections {
  public:
-  static constexpr std::size_t kMaxWaitingInputBytes = 64 << 20;  ///< Over all tenants.
+  /// Limit for all tenants together.
+  static constexpr std::size_t kMaxWaitingInputBytes = 64 << 20;
 
   using Acceptor = boost::asio::local::stream_protocol::acceptor;
 

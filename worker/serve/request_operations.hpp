@@ -34,8 +34,8 @@ class RequestOperations {
                     RequestPipeline& pipeline)
       : deps_(dependencies), requests_(&requests), pipeline_(&pipeline) {}
 
-  /// The first `limit` requests in the order of their ids, as the message asks, and one more if
-  /// more follow. A request in `named` matches its `id` under any name.
+  /// The first `limit` requests that match the list, in the order of their ids, and one more if
+  /// more follow. A request in `named` matches `list.id` whatever its own id is.
   std::vector<wire::RequestView> views(const wire::RequestList& list,
                                        const std::unordered_set<RequestId>& named) const;
   /// Requests that RequestList::id names and that ended recently, the newest first.

@@ -21,7 +21,7 @@ struct IncomingRequest {
   wire::RequestSubmit submit;
   LeaseClaim claim;
   std::uint64_t connection = 0;
-  std::weak_ptr<control::Peer> peer;  ///< Of the connection.
+  std::weak_ptr<control::Peer> peer;  ///< The peer of the connection.
   TimePoint submitted_at;
   std::uint32_t delivered = 0;  ///< Tokens that the client has.
   /// The digest of the earlier submission that this one repeats.
@@ -30,7 +30,7 @@ struct IncomingRequest {
   control::Responder respond{};  ///< While it is being parsed, set only when `joins`.
 
   // Set by the parser.
-  BodyDigest body{};  ///< Of a resumable request.
+  BodyDigest body{};  ///< Digest of a resumable request.
   PromptRequest prompt{};
   std::optional<TextStream> text{};
   std::vector<wire::TokenEmitted> before{};  ///< The tokens emitted under earlier leases.

@@ -16,7 +16,7 @@ bool is_reached(TimePoint phase) {
   return phase != TimePoint{};
 }
 
-/// As in OpenAI's API; empty for a text that did not end by itself.
+/// The finish reason of OpenAI's API; empty for a text that did not end by itself.
 std::string_view finish_reason(CompletionReason reason) {
   using enum CompletionReason;
   if (reason == EndOfSequence || reason == StopSequence) return "stop";

@@ -45,7 +45,8 @@ using BodyDigest = std::array<std::byte, 32>;
 class ResumableStreams {
  public:
   static constexpr Duration kResultGrace = std::chrono::seconds(60);
-  static constexpr std::size_t kMaxBytes = 64 << 20;  ///< Over all tenants, approximate.
+  /// Approximate limit for all tenants together.
+  static constexpr std::size_t kMaxBytes = 64 << 20;
   /// A stream pauses while its reader has more unread output than this.
   static constexpr std::size_t kMaxQueuedBytes = 64 << 10;
   /// Tokens that a stream sends before other streams get a turn.

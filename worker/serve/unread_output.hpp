@@ -15,7 +15,7 @@ namespace leasehold {
 /// Beyond this limit the streams of the connection end. The ends need room too, so the connection
 /// itself is closed at twice the limit.
 inline constexpr std::size_t kMaxUnreadOutputBytesPerConnection = 256 << 10;
-inline constexpr std::size_t kMaxUnreadOutputBytes = 64 << 20;  ///< Over all tenants.
+inline constexpr std::size_t kMaxUnreadOutputBytes = 64 << 20;  ///< Limit for all tenants together.
 
 class UnreadOutput {
  public:

@@ -28,9 +28,9 @@ struct SpanExporterConfig {
   http::Url url;
   TraceResource resource;
   http::ExchangeLimits exchange{};
-  std::size_t max_queue = 4'096;  ///< In spans.
+  std::size_t max_queue = 4'096;  ///< Spans that may wait.
   std::size_t max_batch = 512;
-  std::chrono::milliseconds batch_delay{1'000};  ///< From the first span of a batch.
+  std::chrono::milliseconds batch_delay{1'000};  ///< Counted from the first span of a batch.
   std::chrono::milliseconds first_pause{1'000};
   std::chrono::milliseconds max_pause{30'000};
 };

@@ -42,7 +42,7 @@ void set_holder(Decision& decision, const Caller& caller, LeaseRecord& record);
 /// of the lease in the answer. Errors: LeaseRevoked, LeaseFenced, StaleGeneration once the lease
 /// has ended.
 Result<Answer> reassign_holder(Decision& decision, const Caller& caller, Answer answer);
-/// As reassign_holder, while the acquire `first` still waits for its answer.
+/// Does what reassign_holder does, while the acquire `first` still waits for its answer.
 void reassign_pending_holder(Decision& decision, const Caller& caller, CallId first);
 
 /// The extents that a lease gets in one grant.
@@ -57,7 +57,7 @@ struct ExtentRequest {
 /// Takes extents for the lease and sends them to its worker. Precondition: enough extents are free.
 void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request);
 
-/// Asks the lease's worker for unused extents; no caller waits for them.
+/// Asks the lease's worker to return `count` unused extents. No caller waits for them.
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool, std::uint32_t count);
 
 /// Revokes the lease and answers its acquire with `why`. Precondition: the acquire is in flight.

@@ -31,7 +31,8 @@ void revoke_held_by(Decision& decision, ConnectionId connection) {
   revoke_leases(decision, held, RevokeReason::HolderGone);
   for (const LeaseId id : held) {
     LeaseRecord& record = decision.state.leases.at(id);
-    if (record.is(LeaseState::Revoked)) record.holder = {};  // so its fence retains no memory
+    // without a holder, the fence retains no memory
+    if (record.is(LeaseState::Revoked)) record.holder = {};
   }
   end_retention(decision, retained_where(decision.state, [&](const LeaseRecord& record) {
                   return record.holder == connection;

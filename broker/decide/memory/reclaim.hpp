@@ -16,8 +16,8 @@ namespace leasehold {
 /// could serve the demand, that memory is scrubbed, and the error has `retry_after_ms`.
 CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why);
 
-/// As refuse_or_scrub; if that scrubs nothing, tries a reclaim. If the tenant's reserve covers the
-/// demand and scavengers have enough memory, or scavenger leases alone have enough, starts the
+/// Calls refuse_or_scrub. If that scrubs nothing, tries a reclaim. If the tenant's reserve covers
+/// the demand and scavengers have enough memory, or scavenger leases alone have enough, starts the
 /// reclaim and answers PoolExhausted with `retry_after_ms`. Otherwise answers `why` and changes
 /// nothing.
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,

@@ -32,7 +32,7 @@ std::uint64_t reserve_of(const State& state, std::uint64_t reserved_bytes) {
 /// Extents of live leases, by tenant.
 using ExtentsByTenant = std::map<TenantId, std::uint64_t>;
 
-/// `scavenger`: those of scavenger leases, or of all others.
+/// Counts scavenger leases only if `scavenger`, otherwise all other leases only.
 ExtentsByTenant held_extents(const State& state, bool scavenger = false) {
   ExtentsByTenant held;
   state.leases.for_each_open([&](const LeaseRecord& record) {

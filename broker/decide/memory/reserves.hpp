@@ -19,7 +19,7 @@ struct ExtentDemand {
   TenantId tenant;  ///< Empty for published text, which is treated like a standard tenant.
   AttachmentId worker;
   std::uint32_t extents = 0;
-  bool scavenger = false;  ///< As in LeaseAcquire.
+  bool scavenger = false;  ///< See LeaseAcquire.
 };
 
 /// True for a lease or a demand of a scavenger: by itself, or by its tenant's tier.

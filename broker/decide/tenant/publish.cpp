@@ -190,7 +190,7 @@ void decide_event(Decision& decision, const FillAnswered& answered) {
     return decision.reply(call, std::unexpected(answered.filled.error()));
   }
   record.charged_blocks =
-      std::max(1u, answered.filled->blocks);  // as the worker reports; only shown to operators
+      std::max(1u, answered.filled->blocks);  // the worker's own figure, shown to operators only
   decision.touch(record.id());
   record.text_tokens = answered.filled->tokens;
   decision.reply(call, Answer{published(record)});

@@ -262,8 +262,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   if (worker->resuming) reconcile_resumed(decision, *worker);
   move(*worker, WorkerState::Ready);
   decision.touch(worker->id);
-  worker->out_of_service.reset();     // the worker reports it again
-  worker->sleep = SleepState::Awake;  // so is that it is asleep
+  worker->out_of_service.reset();     // the worker reports a loss again
+  worker->sleep = SleepState::Awake;  // the worker reports its sleep again
   worker->can_sleep = ready.can_sleep;
   worker->model = ready.model;
   worker->aliases = ready.aliases;

@@ -52,10 +52,10 @@ class Connections {
   void start() { accept_next(); }
   void stop_accepting();
 
-  /// As RateLimits::admit_events.
+  /// See RateLimits::admit_events.
   std::size_t admit_events(ConnectionId connection, std::size_t reported);
 
-  /// As ConnectionAdmission::take_report.
+  /// See ConnectionAdmission::take_report.
   std::optional<ConnectionAdmission::Report> take_report() {
     return admission_.take_report(clock_->now());
   }

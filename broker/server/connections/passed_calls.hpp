@@ -18,7 +18,7 @@ namespace leasehold {
 class PassedCalls {
  public:
   static constexpr Duration kTimeout = std::chrono::seconds(2);
-  static constexpr std::uint32_t kMaxUnanswered = 64;  ///< Of one worker.
+  static constexpr std::uint32_t kMaxUnanswered = 64;  ///< For each worker.
 
   explicit PassedCalls(boost::asio::io_context& io) : io_(io) {}
 
@@ -38,7 +38,7 @@ class PassedCalls {
   void answered(AttachmentId worker);
 
   boost::asio::io_context& io_;
-  std::map<AttachmentId, std::uint32_t> unanswered_;  // no count is 0
+  std::map<AttachmentId, std::uint32_t> unanswered_;  // entries with a count of 0 are erased
 };
 
 }  // namespace leasehold

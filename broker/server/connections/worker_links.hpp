@@ -53,8 +53,8 @@ class WorkerLinks {
   };
   /// Restores a link, without a connection. Errors: UntrustedSegment, SystemError.
   Result<void> restore(AttachmentId worker, Kept kept);
-  /// As `prepare` and `bind`, for a worker that resumes its link. After `resume` the worker may
-  /// send descriptors.
+  /// Do what `prepare` and `bind` do, for a worker that resumes its link. After `resume` the worker
+  /// may send descriptors.
   void prepare_resume(ConnectionId connection, std::shared_ptr<control::Peer> peer) {
     returning_[connection] = std::move(peer);
   }

@@ -20,9 +20,10 @@ struct UsageRecord : Message<UsageRecord> {
   RequestId request;  ///< The client's request id.
   LeaseId lease;      ///< The lease under which the request ended.
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t cached_tokens = 0;     ///< Not computed, because their KV was cached.
+  /// Prompt tokens that were not computed, because their KV was cached.
+  std::uint32_t cached_tokens = 0;
   std::uint32_t generated_tokens = 0;  ///< Generated since this submission.
-  std::string reason;                  ///< As in RequestCompleted, or the name of an Errc.
+  std::string reason;                  ///< A reason of RequestCompleted, or the name of an Errc.
   std::int64_t submitted_boottime_ns = 0;
   std::int64_t first_token_boottime_ns = 0;  ///< 0: none was generated.
   std::int64_t ended_boottime_ns = 0;

@@ -66,11 +66,11 @@ struct LeaseAcquired : Message<LeaseAcquired> {
   std::string token;
   std::string address;     ///< The worker's Unix socket.
   std::string worker;      ///< The worker's name.
-  std::string arithmetic;  ///< As in WorkerReady.
-  /// As in WorkerReady. A text continues unchanged under a lease with an equal identity. Missing:
-  /// not known.
+  std::string arithmetic;  ///< See WorkerReady.
+  /// See WorkerReady. A text continues unchanged under a lease with an equal identity. Missing: not
+  /// known.
   std::optional<TextIdentity> text_identity;
-  std::uint32_t max_context = 0;  ///< As in WorkerReady.
+  std::uint32_t max_context = 0;  ///< See WorkerReady.
   std::int64_t deadline_boottime_ns = 0;
   std::int64_t ttl_ms = 0;   ///< The holder renews the lease every third of it.
   std::uint32_t blocks = 0;  ///< KV blocks that fit into the granted extents.
@@ -101,7 +101,7 @@ struct LeaseReplace : Message<LeaseReplace> {
   LeaseId lease;
   /// A mode that is a move. Modes other than Failover only differ in events.
   RebindMode mode = RebindMode::Preemptive;
-  bool any_arithmetic = false;  ///< Only with Failover. May be missing.
+  bool any_arithmetic = false;  ///< Valid only with Failover. May be missing.
   RequestId request_id;
 };
 

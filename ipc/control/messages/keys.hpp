@@ -31,7 +31,7 @@ struct KeyLimits {
 struct KeyCreate : Message<KeyCreate> {
   static constexpr std::string_view kMethod = "key.create";
   TenantId tenant;
-  std::string hash;                             ///< hash_of_api_key.
+  std::string hash;                             ///< The result of hash_of_api_key.
   std::string name;                             ///< Shown in lists; may be empty or missing.
   std::optional<std::int64_t> expires_unix_ms;  ///< Before the year 2200; empty: never.
   KeyLimits limits;
@@ -74,7 +74,7 @@ struct KeyCheck : Message<KeyCheck> {
 struct KeyOwner : Message<KeyOwner> {
   ApiKeyId key;
   TenantId tenant;
-  std::int64_t tenant_admitted_unix_ms = 0;  ///< As in TenantAdmission.
+  std::int64_t tenant_admitted_unix_ms = 0;  ///< See TenantAdmission.
 };
 
 /// A tenant from its admission to its removal. When it is admitted again under the same name, it
@@ -96,7 +96,7 @@ struct TenantCheck : Message<TenantCheck> {
 struct KeyList : Message<KeyList> {
   static constexpr std::string_view kMethod = "key.list";
   std::optional<ApiKeyId> after;
-  std::uint32_t limit = 1000;  ///< As in TenantList.
+  std::uint32_t limit = 1000;  ///< See TenantList.
 };
 
 /// An item of `key.list`.

@@ -84,7 +84,7 @@ struct LeaseRevoke : Message<LeaseRevoke> {
   /// A WeightsOpen::part, or a prefix of such names that ends before a dot: "blk.1" matches layer
   /// 1, and each of its tensors where the weights are split by tensor. 1 to 200 bytes on one line.
   std::optional<std::string> part;
-  std::optional<std::string> worker;  ///< Only with `part`: limits it to this worker.
+  std::optional<std::string> worker;  ///< Valid only with `part`, which it limits to this worker.
   RequestId request_id;
 };
 
@@ -239,7 +239,7 @@ struct TenantList : Message<TenantList> {
 struct ExtentList : Message<ExtentList> {
   static constexpr std::string_view kMethod = "extent.list";
   std::optional<ExtentId> after;
-  std::uint32_t limit = 1000;  ///< As in TenantList.
+  std::uint32_t limit = 1000;  ///< See TenantList.
 };
 
 /// `quarantine.list`: quarantined extents in the order of their ids, then regions. At most one of
@@ -248,7 +248,7 @@ struct QuarantineList : Message<QuarantineList> {
   static constexpr std::string_view kMethod = "quarantine.list";
   std::optional<ExtentId> after_extent;
   std::optional<RegionId> after_region;
-  std::uint32_t limit = 1000;  ///< As in TenantList.
+  std::uint32_t limit = 1000;  ///< See TenantList.
 };
 
 }  // namespace leasehold::wire

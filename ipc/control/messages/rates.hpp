@@ -37,12 +37,12 @@ struct RateParts {
   /// tokens_per_minute.
   std::optional<std::uint32_t> request_tokens = std::nullopt;
   std::optional<std::uint32_t> requests_per_minute = std::nullopt;  ///< 1 … 10 000 000
-  std::uint32_t request_credit = 0;                                 ///< As `token_credit`.
+  std::uint32_t request_credit = 0;  ///< The same as `token_credit`, in requests.
   /// The worker's part of the tokens that are left of today. Requests whose usage record has not
   /// arrived are not subtracted; 0 … 10^12.
   std::optional<std::uint64_t> tokens_today = std::nullopt;
-  std::int64_t day_end_boottime_ns = 0;  ///< With tokens_today: when the next day begins.
-  /// As `request_tokens`, for a day: 1 … 10^12. Missing: not known.
+  std::int64_t day_end_boottime_ns = 0;  ///< When the next day begins; set with tokens_today.
+  /// The same as `request_tokens` for a day: 1 … 10^12. Missing: not known.
   std::optional<std::uint64_t> request_day_tokens = std::nullopt;
   bool operator==(const RateParts&) const = default;
 };

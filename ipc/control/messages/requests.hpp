@@ -61,7 +61,7 @@ inline RequestId id_in_worker(const TenantId& tenant, const RequestId& client_re
 std::string_view without_answer_prefix(std::string_view id);
 
 struct RequestView : Message<RequestView> {
-  std::string id;      ///< id_in_worker.
+  std::string id;      ///< See id_in_worker.
   std::string worker;  ///< Set by brokerctl; not sent.
   RequestState state = RequestState::Parsing;
   std::optional<LeaseId> lease;
@@ -71,15 +71,15 @@ struct RequestView : Message<RequestView> {
   std::int64_t age_ms = 0;               ///< Since its newest submission.
   bool embeds = false;                   ///< It makes an embedding, no text. May be missing.
   bool detached = false;              ///< A resumable request that no client reads. May be missing.
-  std::optional<ApiKeyId> key;        ///< Of a request over HTTP.
+  std::optional<ApiKeyId> key;        ///< The key of a request over HTTP.
   std::optional<std::string> answer;  ///< Id of the HTTP answer that the request belongs to.
-  std::optional<std::string> x_request_id;  ///< Of the HTTP exchange.
+  std::optional<std::string> x_request_id;  ///< The X-Request-Id of the HTTP exchange.
 };
 
 /// A request that ended recently.
 struct EndedRequest : Message<EndedRequest> {
   std::string id;
-  std::string reason;  ///< As in RequestCompleted.
+  std::string reason;  ///< See RequestCompleted.
   std::int64_t ago_ms = 0;
 };
 

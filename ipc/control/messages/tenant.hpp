@@ -57,7 +57,7 @@ struct Sampling : Message<Sampling> {
   std::uint32_t penalty_window = 0;
   TokenBiases logit_bias;
   bool logprobs = false;
-  std::uint32_t top_logprobs = 0;  ///< Only with `logprobs`.
+  std::uint32_t top_logprobs = 0;  ///< Valid only with `logprobs`.
   StringList stop;
   bool include_stop_str_in_output = false;  ///< The text includes the stop string.
   std::vector<std::int32_t> stop_token_ids;
@@ -212,7 +212,8 @@ struct PromptToken {
 struct PromptLogprobs : Message<PromptLogprobs> {
   static constexpr std::string_view kMethod = "prompt.logprobs";
   RequestId request;
-  std::uint32_t position = 0;  ///< Of the first of `tokens`; 0 for the first token of the prompt.
+  /// Position of the first of `tokens`; 0 for the first token of the prompt.
+  std::uint32_t position = 0;
   std::vector<PromptToken> tokens;
 };
 

@@ -92,7 +92,7 @@ struct WorkerView : Message<WorkerView> {
   std::string drain = "serving";
   std::optional<std::string> out_of_service;  ///< Why the worker computes nothing.
   std::string model;
-  std::vector<std::string> aliases;  ///< As in WorkerReady; so are the next three fields.
+  std::vector<std::string> aliases;  ///< See WorkerReady, also for the next three fields.
   std::string arithmetic;
   std::optional<TextIdentity> text_identity;
   std::uint32_t max_context = 0;
@@ -118,7 +118,7 @@ struct LatencySummary : Message<LatencySummary> {
 /// lease. For a moved request, the worker measures the latency.
 struct RebindSummary {
   LatencySummary since_start;  ///< Since the start of the broker.
-  LatencySummary last_minute;  ///< Of the last 55 to 60 s.
+  LatencySummary last_minute;  ///< The values of the last 55 to 60 s.
 };
 
 struct TenantView : Message<TenantView> {
@@ -146,12 +146,13 @@ struct OperatorActionView : Message<OperatorActionView> {
 struct ClockSummary : Message<ClockSummary> {
   std::string clock;  ///< "t_refuse", "t_error", "t_quiet", "t_reuse"
   LatencySummary since_start;
-  LatencySummary last_minute;  ///< Of the last 55 to 60 s.
+  LatencySummary last_minute;  ///< The values of the last 55 to 60 s.
 };
 
 /// The rebinds of one mode, of all tenants.
 struct ModeSummary {
-  std::string mode;  ///< As in the event `rebind`; "adopt" for a reprefill that adopted memory.
+  /// The mode in the event `rebind`; "adopt" for a reprefill that adopted memory.
+  std::string mode;
   RebindSummary rebinds;
 };
 
@@ -164,7 +165,7 @@ struct SwapView {
   std::uint64_t scrubbing_bytes = 0;
   std::uint64_t retained_bytes = 0;
   std::uint64_t quarantined_bytes = 0;
-  std::uint64_t unproven_bytes = 0;  ///< As in StatusView.
+  std::uint64_t unproven_bytes = 0;  ///< See StatusView.
 };
 
 /// The cell of this host.

@@ -248,7 +248,7 @@ struct LeaseGrant : Message<LeaseGrant> {
   /// extents follow.
   std::optional<LeaseId> adopted_from;
   std::optional<ApiKeyId> api_key = std::nullopt;  ///< The API key of the acquire, if it had one.
-  bool scavenger = false;                          ///< As in LeaseAcquire. May be missing.
+  bool scavenger = false;                          ///< See LeaseAcquire. May be missing.
 };
 
 /// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. After the

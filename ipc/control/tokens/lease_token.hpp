@@ -37,7 +37,7 @@ std::string mint_token(const TokenKey& worker_key, const LeaseClaim& claim);
 /// Errors: BadToken for anything that `mint_token` did not write with this key.
 Result<LeaseClaim> verify_token(const TokenKey& worker_key, std::string_view token);
 
-/// As `verify_token`. A token of another tenant gets the same error.
+/// Does what `verify_token` does. A token of another tenant gets the same error.
 Result<LeaseClaim> verify_token_of(const TenantId& tenant, const TokenKey& worker_key,
                                    std::string_view token);
 

@@ -20,7 +20,7 @@
 namespace leasehold::control {
 
 struct Line {
-  std::string text;  ///< Without the newline.
+  std::string text;  ///< The line without its newline.
   std::vector<UniqueFd> fds;
 };
 

@@ -16,8 +16,8 @@ SocketFile::SocketFile(std::string path) : path_(std::move(path)) {
 
 bool SocketFile::remove() const {
   struct stat status{};
-  const bool there = ::lstat(path_.c_str(), &status) == 0;
-  if (!there || status.st_dev != device_ || status.st_ino != inode_) return false;
+  const bool exists = ::lstat(path_.c_str(), &status) == 0;
+  if (!exists || status.st_dev != device_ || status.st_ino != inode_) return false;
   return ::unlink(path_.c_str()) == 0;
 }
 

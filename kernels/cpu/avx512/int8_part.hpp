@@ -31,9 +31,9 @@ inline constexpr std::uint32_t kLeastPasses = 2;
 
 /// The terms that a row adds to a block of 256 besides its elements, by type.
 union alignas(64) RowTerms {
-  /// With an offset: minus offset · Σq, from which the sums of sub-blocks start.
+  /// Types with an offset: minus offset · Σq, from which the sums of sub-blocks start.
   std::int32_t starts[kPartStrips];
-  std::int16_t sub_sums[kPartStrips];  ///< With minima: Σq per sub-block.
+  std::int16_t sub_sums[kPartStrips];  ///< Types with minima: Σq per sub-block.
 };
 
 /// The integers of a group's block of 256, in the form in which products are multiplied.

@@ -78,7 +78,7 @@ struct AttentionMergeParams {
   std::uint32_t n_heads;
   std::uint32_t value_dim;
   std::uint32_t heads_per_block;  ///< All heads, if tiles are wanted.
-  std::uint32_t window;           ///< As in AttentionParams.
+  std::uint32_t window;           ///< See AttentionParams.
   const float* sinks;             ///< [n_heads], or null
 };
 

@@ -55,7 +55,7 @@ struct MatmulParams {
   std::uint64_t row_bytes;
   TileRows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
-  ExpertAssignment experts;     ///< With one segment only.
+  ExpertAssignment experts;     ///< Used with one segment only.
   float* partials;              ///< [n_slices, columns, rows of all row tiles]; split launches only
   std::uint32_t* counters;      ///< [row tiles], zero between launches; split launches only
   std::uint32_t n_segments;

@@ -130,7 +130,7 @@ Output requested_output(std::span<const std::string> words) {
   return Output::Table;
 }
 
-/// `help COMMAND` as `COMMAND --help`.
+/// Replaces `help COMMAND` by `COMMAND --help`.
 std::vector<std::string> with_help_option(std::vector<std::string> words) {
   if (words.empty() || words.front() != "help") return words;
   const bool is_about_help = words.size() > 1 && words[1].starts_with('-');

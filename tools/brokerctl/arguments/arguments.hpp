@@ -42,7 +42,7 @@ struct CancelRequests {
   std::vector<std::string> ids{};
   bool all = false;
   std::optional<TenantId> tenant{};  ///< Set if `all` is.
-  std::string worker{};              ///< As in ListRequests.
+  std::string worker{};              ///< See ListRequests.
 };
 struct ListOperatorActions {
   std::uint64_t limit = 100;  ///< 1 … 1000, newest first.

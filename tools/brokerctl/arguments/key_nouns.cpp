@@ -14,7 +14,7 @@ namespace {
 /// A limit of a key, which an option sets or removes.
 struct LimitOption {
   const char* option;
-  const char* field;  ///< As in wire::KeyUpdate::removes.
+  const char* field;  ///< The name in wire::KeyUpdate::removes.
   const char* help;
   std::uint64_t most;
   void (*set)(wire::KeyLimits& limits, std::uint64_t value);

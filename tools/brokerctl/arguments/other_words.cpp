@@ -84,7 +84,7 @@ std::string_view noun_of(std::string_view word) {
   return found == std::end(kNouns) ? "" : *found;
 }
 
-/// What was typed, whichever of verb and noun came first.
+/// The words that the user typed, whichever of verb and noun came first.
 struct Typed {
   std::string_view verb, noun;
   std::string name;  ///< Empty: none, or one that could not be a name.

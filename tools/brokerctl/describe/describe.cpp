@@ -138,7 +138,8 @@ Result<void> add_tenant(const Describe& what, const Dependencies& dependencies,
       dependencies, [&](const wire::LeaseView& lease) { return lease.tenant == what.name; }));
   description.add_list("Leases", "leases", leases, leases_table);
   auto keys = client::all_pages<wire::KeyView>(dependencies.call);
-  if (!keys && keys.error().code == Errc::PermissionDenied) return {};  // for an observer
+  // an observer may not list keys
+  if (!keys && keys.error().code == Errc::PermissionDenied) return {};
   if (!keys) return std::unexpected(keys.error());
   std::erase_if(*keys, [&](const wire::KeyView& key) { return key.tenant.value != what.name; });
   description.add_list("API keys", "keys", *keys, keys_table);

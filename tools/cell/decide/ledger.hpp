@@ -45,7 +45,7 @@ using Incarnations = std::map<HostName, Incarnation>;
 
 bool counts(const PartOwner& owner, const Incarnations& members);
 
-/// The sum that the law limits.
+/// The sum of the counting parts, which the law limits.
 Share counting_sum(const Ledger& ledger, const Incarnations& members);
 
 /// Errors: BadRequest, which names `key` and what is wrong: more than kMaxParts, an owner with two

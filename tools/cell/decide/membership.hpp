@@ -41,9 +41,9 @@ struct SentBeat {
 /// What a restarted agent needs to go on in the same membership. It is stored before each call.
 struct SavedMembership {
   Incarnation incarnation;
-  etcd::Revision modified;  ///< Of the newest beat that is known to have arrived.
+  etcd::Revision modified;  ///< Revision of the newest beat that is known to have arrived.
   TimePoint ceiling;
-  std::vector<SentBeat> sent;  ///< Those whose outcome is not known, oldest first.
+  std::vector<SentBeat> sent;  ///< Beats whose outcome is not known, oldest first.
   bool operator==(const SavedMembership&) const = default;
 };
 

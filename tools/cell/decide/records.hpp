@@ -47,7 +47,7 @@ struct HostRecord {
   static constexpr std::size_t kMaxBytes = 512;
 
   BeatId beat;
-  std::int64_t ttl_ms = 0;  ///< As in CellConfig.
+  std::int64_t ttl_ms = 0;  ///< See CellConfig.
   std::string door;         ///< Where gateways reach its workers: an address; empty: none.
   std::vector<OfferedModel> models;
   std::uint32_t free_blocks = 0;
@@ -79,8 +79,8 @@ struct Share {
 
 Share operator+(const Share& a, const Share& b);      ///< Stops at the greatest number.
 Share without(const Share& from, const Share& less);  ///< Stops at zero.
-Share smaller(const Share& a, const Share& b);        ///< Of each amount.
-Share greater(const Share& a, const Share& b);        ///< Of each amount.
+Share smaller(const Share& a, const Share& b);        ///< The smaller of each amount.
+Share greater(const Share& a, const Share& b);        ///< The greater of each amount.
 std::string to_string(const Share& share);
 
 /// `tenants/T`: the limits over all hosts. A revoked tenant keeps its key, with limits of zero.

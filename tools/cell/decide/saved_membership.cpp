@@ -4,7 +4,7 @@
 namespace leasehold::cell {
 namespace {
 
-/// As in the file.
+/// The fields of the file, as texts and numbers.
 struct SavedText {
   std::string boot_id;
   std::int64_t incarnation = 0;

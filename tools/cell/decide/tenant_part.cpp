@@ -26,7 +26,8 @@ void TenantPart::fenced() {
   next_.reset();
 }
 
-/// A write of the earlier agent may still arrive. It leaves at least what the broker may run.
+/// A write of the earlier agent may still reach etcd. The ledger then still holds at least what the
+/// broker may run, because every write does.
 void TenantPart::resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run) {
   expects(!is_calling_, "a part resumes between two calls");
   stage_ = Stage::Idle;
@@ -48,7 +49,7 @@ void TenantPart::set_limit(const Share& share) {
   if (share != limit_.share) limit_ = {share, limit_.revision + 1};
 }
 
-/// A bound only shrinks: the broker cannot run more than what it could run before.
+/// A confirmation can only lower `may_run_`: the broker runs at most what it could run before.
 void TenantPart::confirmed(std::uint64_t revision, const Share& may_run) {
   if (revision != limit_.revision) return;
   may_run_ = greater(limit_.share, smaller(may_run, may_run_));
@@ -79,7 +80,8 @@ std::optional<etcd::Transaction> TenantPart::next_call() {
 Result<void> TenantPart::replied(const etcd::TransactionReply& reply) {
   expects(is_calling_, "a reply follows a call");
   is_calling_ = false;
-  if (caller_ != owner_) return {};  // of an earlier membership, which has no part any more
+  if (caller_ != owner_)
+    return {};  // the call belongs to an earlier membership, whose part is void
   switch (std::exchange(stage_, Stage::Idle)) {
     case Stage::Idle:
       break;
@@ -102,7 +104,7 @@ void TenantPart::failed() {
   is_due_ = true;
 }
 
-/// The ledger has what it had before, or what was written.
+/// It is unknown whether the write was executed, so assume the smaller share.
 void TenantPart::distrust_write() {
   recorded_ = smaller(recorded_, plan_.written);
   is_certain_ = false;
@@ -121,8 +123,8 @@ Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
 
 // ---------------------------------------------------------------- the decision
 
-/// Returns the counting parts of other hosts. The write then requires that the others do not count:
-/// the key of this host has another incarnation, or theirs has.
+/// Returns the parts of other hosts that count (see ledger.hpp). The write then requires that the
+/// others do not count: the key of this host has another incarnation, or theirs has.
 Ledger TenantPart::drop_void_parts(etcd::Transaction& write) const {
   Ledger others;
   for (const Part& part : view_.ledger.parts) {
@@ -169,7 +171,7 @@ void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& share
   }
 }
 
-/// Nothing: this host has no entry.
+/// Returns nothing if the ledger needs no entry for this host.
 std::optional<Part> TenantPart::new_part() const {
   const bool wants_some = !demand_.is_zero() && !view_.policy.limits.is_zero();
   if (plan_.written.is_zero() && !wants_some) return std::nullopt;
@@ -212,7 +214,8 @@ Result<void> TenantPart::decide() {
     write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(mail_key)});
   }
   std::ranges::sort(ledger.parts, {}, &Part::owner);
-  // A limit that was lowered and is due again is raised by a write, too.
+  // A broker's limit that was lowered is raised again only after a write, even if the ledger keeps
+  // its content.
   const bool is_raised = smaller(plan_.target, plan_.written).fits(limit_.share);
   if (is_certain_ && is_raised && view_.mail.value == 0 && ledger == view_.ledger) return {};
   if (!ledger.parts.empty()) {

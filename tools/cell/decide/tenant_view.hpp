@@ -13,8 +13,8 @@ struct TenantView {
   etcd::Revision ledger_modified;  ///< Zero: there is none yet.
   CellPolicy policy;               ///< Limits of zero for a tenant that the cell does not know.
   etcd::Revision policy_modified;  ///< Zero: the cell does not know the tenant.
-  Incarnations members;            ///< Of hosts with a part.
-  etcd::Revision mail;             ///< Of the mail for the reader. Zero: there is none.
+  Incarnations members;            ///< The incarnations of hosts that have a part.
+  etcd::Revision mail;             ///< Revision of the mail for the reader. Zero: there is none.
 };
 
 /// Reads ledger and policy.

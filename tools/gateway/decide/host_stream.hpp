@@ -35,7 +35,8 @@ using EmittedTokens = std::vector<std::vector<TokenId>>;
 /// What one token produced.
 struct TokenGroup {
   std::uint32_t choice = 0;
-  std::uint32_t position = 0;  ///< In the choice, from 0; tokens that the host was given count.
+  /// Position in its choice, from 0. The tokens that the host was given count.
+  std::uint32_t position = 0;
   TokenId token = 0;
   std::string bytes;  ///< Whole blocks of the stream; empty if the token produced no event.
 };
@@ -66,7 +67,7 @@ struct HostStreamLimits {
   std::size_t max_line_bytes = 1 << 20;
   std::size_t max_group_bytes = 1 << 20;
   std::size_t max_ending_bytes = 4 << 20;
-  std::size_t max_document_bytes = 16 << 20;  ///< Of AnswerForm::Document, its line included.
+  std::size_t max_document_bytes = 16 << 20;  ///< Limit for a whole AnswerForm::Document.
 };
 
 class HostStreamParser {

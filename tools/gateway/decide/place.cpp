@@ -16,7 +16,7 @@
 namespace leasehold::gateway {
 namespace {
 
-// The name is shortened: a client without a key chooses it, and the log has it.
+// Shortens the name, because a client without a key chooses it and the log contains it.
 std::string model_text(std::string_view model) {
   return model.empty() ? "a model" : fmt::format("the model '{}'", printable_excerpt(model));
 }

@@ -221,8 +221,9 @@ void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
   end(step);
 }
 
-/// One token behind, the client waits for that token and the next one; asked again, the successor
-/// would hardly be closer. The first group shows how far it is behind after its prefill.
+/// Promotes the successor once it is at most one token behind: the client then waits for that token
+/// and the next one, and a new request would hardly be closer. If the successor's first group,
+/// after its prefill, is further behind, asks the successor again.
 void TextContinuation::hand_over(const Step& step) {
   const bool is_first = !std::exchange(successor_->has_groups, true);
   const std::uint32_t lag = lag_of(*successor_);

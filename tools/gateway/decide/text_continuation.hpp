@@ -105,7 +105,7 @@ class TextContinuation {
     TimePoint retry_at;                 ///< Hosts are asked for again.
     std::optional<HostId> from;         ///< The last host that had accepted the text.
     std::optional<AttemptId> refused;   ///< The newest refusal.
-    MoveCause cause = MoveCause::None;  ///< Of the newest loss, as its error.
+    MoveCause cause = MoveCause::None;  ///< Cause of the newest loss, as its error.
     Error error{Errc::ConnectionLost, {}};
   };
 

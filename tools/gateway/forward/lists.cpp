@@ -30,7 +30,7 @@ constexpr int kMostPages = 100;                // of one host
 struct PageLimits {
   std::size_t otherwise = 0;
   std::size_t most = 0;
-  std::size_t fetched = 0;  ///< Asked of a host at once.
+  std::size_t fetched = 0;  ///< Number to request from a host at once.
 };
 constexpr PageLimits kFileLimits{.otherwise = 1'000, .most = 10'000, .fetched = 1'000};
 constexpr PageLimits kBatchLimits{.otherwise = 20, .most = 100, .fetched = 100};
@@ -66,7 +66,7 @@ awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, Hos
   co_return co_await read_whole_answer(shared, host, *std::move(exchange), kListLimits);
 }
 
-/// Sends a list that `missing` hosts are not part of.
+/// Sends a list without the entries of `missing` hosts.
 awaitable<bool> send_list(Shared& shared, ClientExchange& client, Json list, std::size_t missing) {
   note_key(shared, client, kOk);
   Fields fields;

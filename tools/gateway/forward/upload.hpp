@@ -14,7 +14,8 @@
 
 namespace leasehold::gateway {
 
-/// Of the body of an upload, framing included. The host's quota of files is the smaller limit.
+/// Limit for the body of an upload, framing included. The host's quota of files is the smaller
+/// limit.
 inline constexpr std::uint64_t kMaxUploadBytes = 16ull << 30;
 /// What an upload uses of its owner's share of bodies.
 inline constexpr std::size_t kUploadBytes = 64 << 10;

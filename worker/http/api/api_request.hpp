@@ -69,8 +69,8 @@ struct ApiRequest {
 
 /// What applies to a request whose body does not say it.
 struct RequestDefaults {
-  std::optional<RequestId> request_id;  ///< Not set: a new one.
-  std::int64_t created_unix_s = 0;      ///< A body cannot say it.
+  std::optional<RequestId> request_id;  ///< If missing, the server makes an id.
+  std::int64_t created_unix_s = 0;      ///< A body has no field for it.
   bool may_continue = false;            ///< The body may have `emitted`: a gateway sent it.
 };
 

@@ -125,18 +125,18 @@ awaitable<void> create(Shared& shared, BatchRecord wanted, HttpStream& stream) {
 awaitable<void> serve_batch_creation(Shared& shared, const Caller& caller, RouteInput input,
                                      HttpStream& stream) {
   if (shared.deps.batch_store == nullptr) return stream.send(no_batches());
-  auto wanted = read_batch(input.body, caller, std::time(nullptr));
-  if (!wanted) return stream.send(error_answer(wanted.error()));
-  return create(shared, *std::move(wanted), stream);
+  auto batch = read_batch(input.body, caller, std::time(nullptr));
+  if (!batch) return stream.send(error_answer(batch.error()));
+  return create(shared, *std::move(batch), stream);
 }
 
 awaitable<void> serve_batches(Shared& shared, const Caller& caller, RouteInput input,
                               HttpStream& stream) {
   const BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto asked = page_query(input.query, 20, 100);
-  if (!asked) return stream.send(error_answer({asked.error(), "limit"}));
-  const batch::RecordQuery query{.after = asked->after, .limit = asked->limit};
+  const auto page_range = page_query(input.query, 20, 100);
+  if (!page_range) return stream.send(error_answer({page_range.error(), "limit"}));
+  const batch::RecordQuery query{.after = page_range->after, .limit = page_range->limit};
   const batch::Page<BatchRecord> page = store->list_batches(caller.owner(), query);
   std::vector<batch::Json> entries;
   for (const BatchRecord& each : page.records) {

@@ -111,9 +111,9 @@ awaitable<Result<void>> receive(Shared& shared, const TenantId& tenant, FileTran
     shared.run_on_pool(tenant, [receiving, bytes = std::move(bytes), give = written.giver()] {
       give(receiving->form->add(bytes));
     });
-    const auto done = co_await written.take();
-    if (!done) co_return fail(Errc::Draining, "this worker is stopping");
-    if (!*done) co_return std::unexpected(done->error());
+    const auto result = co_await written.take();
+    if (!result) co_return fail(Errc::Draining, "this worker is stopping");
+    if (!*result) co_return std::unexpected(result->error());
   }
   co_return Result<void>{};
 }
@@ -180,10 +180,10 @@ awaitable<void> serve_files(Shared& shared, const Caller& caller, RouteInput inp
                             HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   if (store == nullptr) return stream.send(no_batches());
-  const auto asked = page_query(input.query, kMostFiles, 10'000);
-  if (!asked) return stream.send(error_answer({asked.error(), "limit"}));
-  const batch::RecordQuery query{.after = asked->after,
-                                 .limit = asked->limit,
+  const auto page_range = page_query(input.query, kMostFiles, 10'000);
+  if (!page_range) return stream.send(error_answer({page_range.error(), "limit"}));
+  const batch::RecordQuery query{.after = page_range->after,
+                                 .limit = page_range->limit,
                                  .is_oldest_first = query_value(input.query, "order") == "asc",
                                  .purpose = query_value(input.query, "purpose")};
   const batch::Page<FileRecord> page = store->list_files(caller.owner(), query);

@@ -29,7 +29,7 @@ batch::Json list_of(std::vector<batch::Json> entries, bool has_more);
 /// The error for a worker without `--batch-dir`.
 Answer no_batches();
 Answer batch_answer(const batch::Json& json);
-/// As `refusal`, with OpenAI's code for an id that does not exist.
+/// Returns what `refusal` returns, with OpenAI's code for an id that does not exist.
 Answer batch_refusal(const Error& error);
 
 }  // namespace leasehold::http

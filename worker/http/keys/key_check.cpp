@@ -14,7 +14,8 @@ constexpr std::size_t kMaxKeyBytes = 128;
 
 awaitable<Result<wire::KeyOwner>> check_key(Shared& shared, std::string key) {
   AsyncValue<Result<wire::KeyOwner>> checked(*shared.deps.io);
-  // The link to the broker may hold this call longer than the thread of `io` lives.
+  // The broker's link may keep this callback after the thread of `io` has ended, and the callback
+  // then does nothing.
   shared.deps.check_key(std::move(key), checked.giver());
   auto answer = co_await checked.take();
   if (answer) co_return *std::move(answer);

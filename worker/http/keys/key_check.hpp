@@ -17,7 +17,7 @@ struct Caller {
   std::int64_t tenant_admitted_unix_ms = 0;
   std::string key;
   ApiKeyId key_id;
-  std::optional<std::string> last_event_id;  ///< As the client sent it.
+  std::optional<std::string> last_event_id;  ///< The header's value, unchanged.
   /// A line of a batch, whose `key` is a batch key. Its lease gives way to others.
   bool is_batch = false;
 

@@ -3,8 +3,8 @@
 ///
 /// The time of a row depends on the machine and the model, and PrefillLimit measures it. Only the
 /// ratio of the two parts is fixed here. With int8 weights of the 0.5B shape on a CPU, attention to
-/// 2 200 positions takes as long as the rest of a row (kernels/MEASUREMENTS.md, chunk of 256); an
-/// earlier version with AVX2 reached 900. Larger models attend to more positions in that time.
+/// 2 200 positions takes as long as the rest of a row (kernels/MEASUREMENTS.md, chunk of 256).
+/// Larger models attend to more positions in that time.
 ///
 /// Pure. Units: rows without context.
 #pragma once

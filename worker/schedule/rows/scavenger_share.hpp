@@ -22,7 +22,7 @@ class ScavengerShare {
   void note_others(std::uint64_t rows) {
     credit_ = std::min(credit_ + rows, kMostRows * kRowsOfOthers);
   }
-  /// Alone or beside others.
+  /// Charges rows of scavengers, whether they were computed alone or beside others.
   void note_scavengers(std::uint64_t rows) { credit_ -= std::min(credit_, rows * kRowsOfOthers); }
 
  private:

@@ -13,16 +13,17 @@
 namespace leasehold {
 namespace {
 
+/// Balances are counted in parts of a token or request; each nanosecond adds `limit` of them.
 constexpr std::int64_t kPartsPerUnit = Duration(std::chrono::minutes(1)).count();
-/// Limit on the debt and the demand that are counted. Larger than any queue's tokens; the sum of
-/// two stays below 2^63 parts.
+/// Balances and demands are clamped to this many tokens. It is more than the requests of any queue
+/// need, and the sum of two such values stays below 2^63 parts.
 constexpr std::int64_t kMostTokens = 50'000'000;
 constexpr std::int64_t kMaxParts = kMostTokens * kPartsPerUnit;
 static_assert(kMostTokens >= wire::kMostPerMinute);
 static_assert(2 * kMostTokens < std::numeric_limits<std::int64_t>::max() / kPartsPerUnit);
 
-/// Retry time while running requests hold what is left of the day; a guess, because their end is
-/// not known.
+/// Retry time while running requests hold the tokens that are left for the day. It is a guess,
+/// because their end is not known.
 constexpr Duration kRunningRequestEnds = std::chrono::seconds(1);
 
 std::int64_t parts_of(std::uint64_t amount) {
@@ -73,8 +74,8 @@ Result<void> check_tokens(const RateOwner& owner, RateAllowance& allowance,
                                 ms_until(wait), raise_with(owner, "--tokens-per-minute")));
 }
 
-/// What an owner with a limit of requests per minute may rebind beside it, at least, since many
-/// texts may end with one lease.
+/// An owner with a limit of requests per minute may rebind at least this often per minute in
+/// addition, because many texts may end with one lease.
 constexpr std::uint32_t kLeastRebindsPerMinute = 60;
 
 std::uint32_t rebinds_per_minute(const wire::RateParts& parts) {

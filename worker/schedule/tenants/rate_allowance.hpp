@@ -48,7 +48,7 @@ namespace leasehold {
 class RateAllowance {
  public:
   explicit RateAllowance(TimePoint now) : filled_(now) {}
-  /// One that starts with as much as it holds.
+  /// Returns an allowance that starts full.
   static RateAllowance full(std::uint32_t per_minute, TimePoint now);
 
   /// Keeps the balance, up to the new limit. A limit of 0 stops the refill and keeps the balance.
@@ -103,11 +103,11 @@ class RateAllowances {
   struct Limited {
     RateAllowance tokens;
     RateAllowance requests;
-    RateAllowance rebinds;               ///< Those that are not counted as requests.
+    RateAllowance rebinds;               ///< Pays for rebinds that do not count as requests.
     std::uint64_t most_per_request = 0;  ///< 0: no limit of tokens.
     std::optional<std::uint64_t> tokens_today{};
     TimePoint day_end{};
-    std::uint64_t held_tokens = 0;  ///< Needed by requests that run or wait.
+    std::uint64_t held_tokens = 0;  ///< Tokens needed by requests that run or wait.
     std::optional<std::uint32_t> max_concurrent{};
     std::uint32_t requests_here = 0;  ///< Requests of the owner that run or wait on this worker.
     std::optional<std::uint64_t> request_day_tokens{};  ///< The most that one request may need.

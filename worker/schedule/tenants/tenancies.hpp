@@ -60,7 +60,7 @@ class Tenancies {
   /// the tenant needs blocks.
   std::uint32_t used_by(const TenantId& tenant) const;
   std::uint32_t running_of(const TenantAccount& account) const;
-  /// Those under scavenger leases, or all others.
+  /// Running requests under scavenger leases, or all others.
   std::uint32_t running_of(const TenantAccount& account, bool scavengers) const;
   /// Waiting requests of the tenant; `waiting_count`: of all tenants.
   std::size_t waiting_of(const TenantId& tenant) const;
@@ -119,9 +119,9 @@ class Tenancies {
   std::map<TenantId, TenantAccount> tenants_;
   std::map<LeaseId, Tenancy> leases_;
   TokenCounters counters_;
-  TokenCounters scavenger_counters_;               // apart: a batch gives no credit, and takes none
-  std::set<TenantId> changed_tenants_;             // since the last `take_usage`
-  std::set<TenantId> unsettled_tenants_;           // since the last `settle_active`
+  TokenCounters scavenger_counters_;      // separate, because a batch gives and takes no credit
+  std::set<TenantId> changed_tenants_;    // since the last `take_usage`
+  std::set<TenantId> unsettled_tenants_;  // since the last `settle_active`
   std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`
   // at the last `take_served`; a missing entry means 0
   std::map<TenantId, std::uint32_t> cached_blocks_;

@@ -169,8 +169,9 @@ void ChatTemplate::probe_calls() {
                                    {.empty_content_as_text = true},
                                    {.empty_content_as_text = true, .arguments_as_text = true}};
   const ChatMessage question[] = {{.role = "user", .content = "q"}};
-  const auto asked = render({.messages = messages_value(question), .add_generation_prompt = false});
-  const std::size_t own_nones = asked ? count_none(*asked) : 0;
+  const auto rendered =
+      render({.messages = messages_value(question), .add_generation_prompt = false});
+  const std::size_t own_nones = rendered ? count_none(*rendered) : 0;
   std::optional<CallStyle> without_call;
   for (const CallStyle& style : kStyles) {
     const auto prompt = render(

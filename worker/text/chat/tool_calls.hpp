@@ -23,7 +23,7 @@ namespace leasehold {
 class ToolCallParser {
  public:
   static constexpr std::size_t kMaxCallBytes = 256 << 10;  ///< A longer call stays text.
-  static constexpr std::size_t kMaxNameBytes = 256;        ///< Of a name before [ARGS].
+  static constexpr std::size_t kMaxNameBytes = 256;        ///< Limit for a name before [ARGS].
 
   struct Output {
     std::string text;

@@ -42,8 +42,8 @@ struct GrammarSymbol {
 };
 
 struct GrammarRule {
-  std::string name;  ///< As in the source, or the name of the construct that made the rule.
-  std::vector<std::uint32_t> alternatives;  ///< For each, the index of its first symbol.
+  std::string name;  ///< The name in the source, or that of the construct that made the rule.
+  std::vector<std::uint32_t> alternatives;  ///< The index of the first symbol of each alternative.
 };
 
 /// The demands of the source that the grammar does not check, each with its path:

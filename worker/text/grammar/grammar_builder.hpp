@@ -28,7 +28,7 @@ struct Repetition {
 };
 
 inline constexpr std::uint32_t kMaxRepetitions = 1u << 16;
-inline constexpr int kMaxGrammarNesting = 64;  ///< Of parentheses and groups.
+inline constexpr int kMaxGrammarNesting = 64;  ///< Limit for parentheses and groups.
 
 using CharacterClass = std::vector<CodePoints>;
 
@@ -66,8 +66,8 @@ class GrammarBuilder {
   /// Errors: BadRequest for a rule that is declared but not defined, that no text can complete, or
   /// that is left recursive, with its name; and for a grammar that is too large.
   Result<Grammar> finish(RuleId root);
-  /// As finish, but drops alternatives that no text can complete. Fails for them only if none is
-  /// left at `root`.
+  /// Does what finish does, but drops alternatives that no text can complete. Fails for them only
+  /// if none is left at `root`.
   Result<Grammar> finish_reachable(RuleId root);
 
  private:

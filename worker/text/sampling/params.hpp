@@ -23,7 +23,7 @@ enum class GrammarKind : std::uint8_t {
   Gbnf,               ///< `text` is a grammar in GBNF.
   JsonObject,         ///< Any JSON object; `text` is empty.
   JsonSchema,         ///< `text` is a JSON schema.
-  LenientJsonSchema,  ///< As JsonSchema, but ignores what no grammar can enforce.
+  LenientJsonSchema,  ///< The same as JsonSchema, but ignores what no grammar can enforce.
   Regex,              ///< `text` is a regular expression that the whole text matches.
 };
 

@@ -74,7 +74,7 @@ class SymbolMerger {
     float score;
     std::int32_t left;
     std::int32_t right;
-    std::uint32_t size_bytes;  ///< Of both symbols together.
+    std::uint32_t size_bytes;  ///< Size of both symbols together.
     TokenId token;
 
     static bool lower_priority(const Pair& a, const Pair& b) {

@@ -38,7 +38,7 @@ struct Vocabulary {
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(texts.size()); }
 
-  std::vector<std::string> texts;  ///< As in the file.
+  std::vector<std::string> texts;  ///< The texts of the file, unchanged.
   std::vector<TokenKind> kinds;
   std::vector<std::string> pieces;      ///< Bytes in text; empty for control and unknown tokens.
   std::size_t longest_piece_bytes = 4;  ///< An unknown token may replace a whole character.

@@ -15,7 +15,7 @@ struct Int8MatmulParams {
   std::uint64_t group_bytes;
   Int8Rows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
-  ExpertAssignment experts;     ///< With one segment only; its matrices are whole groups.
+  ExpertAssignment experts;     ///< Used with one segment only; its matrices are whole groups.
   std::uint32_t n_segments;
   std::uint32_t accumulate;  ///< Not 0: adds to out.
   ResultCount count;

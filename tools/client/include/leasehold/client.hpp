@@ -72,7 +72,7 @@ struct SessionOptions {
   bool rebind = true;        ///< False: the first error ends a text.
   /// How long a text that has begun may wait for its next lease when memory is short.
   std::chrono::milliseconds rebind_timeout = std::chrono::minutes(10);
-  /// Also continue a text on a worker with another arithmetic, whose tokens may differ.
+  /// Lets a text continue on a worker with another arithmetic, whose tokens may differ.
   bool any_arithmetic = false;
   /// The model for new texts: the name that a worker gives its model, or "sha256:" and at least 8
   /// digits of the model's content. Empty: the model that every ready worker serves.

@@ -55,7 +55,7 @@ void add_once(Schemas& schemas, const OrderedJson* schema) {
 /// The steps of work that a copy of the case costs.
 std::size_t work_of(const SchemaCase& one) {
   return one.parts.size() + one.required.size() + one.forbidden.size() +
-         (one.only ? one.only->size() : 0);
+         (one.allowed ? one.allowed->size() : 0);
 }
 
 /// The case of the values that satisfy both cases.
@@ -64,9 +64,10 @@ SchemaCase merged(const SchemaCase& a, const SchemaCase& b) {
   for (const OrderedJson* part : b.parts) add_once(both.parts, part);
   both.required.insert(b.required.begin(), b.required.end());
   both.forbidden.insert(b.forbidden.begin(), b.forbidden.end());
-  if (b.only) {
-    if (both.only) std::erase_if(*both.only, [&](const auto& n) { return !b.only->contains(n); });
-    if (!both.only) both.only = b.only;
+  if (b.allowed) {
+    if (both.allowed)
+      std::erase_if(*both.allowed, [&](const auto& n) { return !b.allowed->contains(n); });
+    if (!both.allowed) both.allowed = b.allowed;
   }
   return both;
 }

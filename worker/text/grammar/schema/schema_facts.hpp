@@ -15,12 +15,12 @@ struct SchemaCase {
   Schemas parts;  ///< Objects with keywords about the value itself; each once.
   std::set<std::string> required;
   std::set<std::string> forbidden;
-  std::optional<std::set<std::string>> only;  ///< If set, no other members are allowed.
+  std::optional<std::set<std::string>> allowed;  ///< If set, no other members are allowed.
   bool operator==(const SchemaCase&) const = default;
   auto operator<=>(const SchemaCase&) const = default;
 
   bool excludes(const std::string& name) const {
-    return forbidden.contains(name) || (only && !only->contains(name));
+    return forbidden.contains(name) || (allowed && !allowed->contains(name));
   }
 };
 

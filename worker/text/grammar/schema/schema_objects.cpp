@@ -96,7 +96,7 @@ Result<std::vector<SchemaCompiler::Member>> SchemaCompiler::members(const Schema
 Result<std::optional<Symbols>> SchemaCompiler::extra_members(const SchemaCase& one,
                                                              const ObjectFacts& facts) {
   const NamePatterns patterns = TRY(name_patterns(one));
-  if (one.only || (facts.is_closed && patterns.empty())) return std::nullopt;
+  if (one.allowed || (facts.is_closed && patterns.empty())) return std::nullopt;
   if (patterns.size() > kMaxNamePatterns)
     return context_.error(*patterns.front().second,
                           fmt::format("more than {} patterns for names", kMaxNamePatterns));

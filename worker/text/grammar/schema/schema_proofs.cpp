@@ -32,9 +32,9 @@ Result<Cases> SchemaProofs::without(const OrderedJson& base, const SchemaCase& o
     const ObjectFacts mine = TRY(facts_.object(with_base));
     if (mine.is_closed) {
       SchemaCase closed = shared;
-      closed.only.emplace(mine.names.begin(), mine.names.end());
+      closed.allowed.emplace(mine.names.begin(), mine.names.end());
       if (TRY(is_empty(closed))) {
-        for (SchemaCase& part : left) part.only = closed.only;
+        for (SchemaCase& part : left) part.allowed = closed.allowed;
         continue;
       }
     }

@@ -110,7 +110,7 @@ Result<bool> SchemaValues::admits(const SchemaCase& one, const OrderedJson& valu
   return fits(one, value);
 }
 
-/// As `admits`, but ignores the keywords that list values.
+/// Does what `admits` does, but ignores the keywords that list values.
 Result<bool> SchemaValues::fits(const SchemaCase& one, const OrderedJson& value) {
   if ((TRY(facts_.types(one)) & type_of(value)) == 0) return false;
   if (value.is_object()) return admits_object(one, value);
