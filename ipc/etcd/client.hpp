@@ -38,10 +38,11 @@ struct Login {
 struct ClientOptions {
   std::vector<MemberAddress> members;  ///< Must not be empty.
   std::optional<Login> login;
-  /// Whose certificates encrypted members must have. Empty: no member is encrypted.
+  /// The authorities whose certificates encrypted members must have. Empty: no member is encrypted.
   std::optional<http::TlsClient> tls = {};
-  std::chrono::milliseconds call_timeout{1'000};  ///< For one member, with the connection to it.
-  std::chrono::milliseconds watch_pause{200};     ///< Before a watch that ended begins again.
+  /// Timeout of a call to one member, including the connection to it.
+  std::chrono::milliseconds call_timeout{1'000};
+  std::chrono::milliseconds watch_pause{200};  ///< Pause before a watch that ended begins again.
 };
 
 /// Receives what a watch finds, in order, each before the next one is read. So nothing is queued

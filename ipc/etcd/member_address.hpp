@@ -9,14 +9,14 @@
 
 namespace leasehold::etcd {
 
-/// Which addresses without encryption are accepted: passwords and values can be read there.
+/// The addresses that are accepted without encryption: passwords and values can be read there.
 enum class Reach : std::uint8_t { ThisMachine, AnyMachine };
 
 struct MemberAddress {
-  std::string text;       ///< As it was configured; for errors and logs.
+  std::string text;       ///< The text of the configuration, for errors and logs.
   std::string unix_path;  ///< Empty: TCP.
   bool is_encrypted = false;
-  http::Url url;  ///< Host and port of TCP.
+  http::Url url;  ///< Host and port for TCP.
 
   /// "https://HOST:PORT", "http://HOST:PORT" or "unix:/PATH". With Reach::ThisMachine, http:// is
   /// only for loopback addresses. Errors: BadRequest with the text and a correction.

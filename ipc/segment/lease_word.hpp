@@ -51,8 +51,8 @@ enum class RevokeReason : std::uint8_t {
   PolicyChanged = 15,
   MachineRestarted = 16,
   WeightsLost = 17,
-  WorkerAsleep = 18,  ///< Only of engine leases.
-  CellLost = 19,      ///< Only of leases of a cell's tenants.
+  WorkerAsleep = 18,  ///< Revokes engine leases only.
+  CellLost = 19,      ///< Revokes leases of a cell's tenants only.
 };
 
 inline constexpr RevokeReason kLastRevokeReason = RevokeReason::CellLost;

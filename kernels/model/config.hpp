@@ -122,8 +122,8 @@ struct ModelConfig {
   Activation activation = Activation::SwiGlu;
   ScaleConfig scales;
   SoftcapConfig softcaps;
-  float rms_epsilon;           ///< Of the norms of the residual.
-  float head_epsilon;          ///< Of the norms of heads.
+  float rms_epsilon;           ///< Epsilon of the norms of the residual.
+  float head_epsilon;          ///< Epsilon of the norms of heads.
   bool norms_values = false;   ///< See HeadsArgs.
   bool centers_norms = false;  ///< Norms of the residual are RmsNormArgs::is_centered.
   bool is_parallel = false;    ///< See Architecture.

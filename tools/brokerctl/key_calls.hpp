@@ -12,7 +12,7 @@ namespace leasehold::brokerctl {
 
 struct CreatedKey {
   ApiKeyId id;
-  bool is_new = true;  ///< Not from a file: document and table have the key itself.
+  bool is_new = true;  ///< The key is not from a file, so document and table include it.
   wire::Json document;
   cli::Table table;
 };

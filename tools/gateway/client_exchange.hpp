@@ -71,7 +71,7 @@ class ClientExchange {
 /// True for the head of a stream of events.
 bool is_event_stream(const http::Head& answer);
 
-/// Those fields of a host's answer that are the client's: not those about the connection, and not
+/// The fields of a host's answer that the client gets: all but those about the connection and
 /// X-Request-Id, which the gateway sends itself.
 Fields passed_on(const http::Head& answer);
 

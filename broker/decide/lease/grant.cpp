@@ -294,7 +294,7 @@ Answer resized(const State& state, const LeaseRecord& record, MemoryPool pool) {
 /// Retry interval for blocks that the cell may add to this host's part.
 constexpr std::int64_t kPartGrows_ms = 1'000;
 
-/// As allow_blocks; an error also names the tenant.
+/// Calls allow_blocks and adds the tenant's name to its error.
 Result<BlockAllowance> allow_blocks_of(const wire::TenantPolicy& policy,
                                        const BlockDemand& demand) {
   auto allowed = allow_blocks(demand);

@@ -30,7 +30,8 @@ class EncryptedStream final : public ByteStream {
 
   awaitable<Transfer> read_some(asio::mutable_buffer buffer) override {
     const auto [error, bytes] = co_await stream_.async_read_some(buffer, kAwait);
-    // A peer that closes without a farewell has closed all the same: HTTP has its own ends.
+    // A peer that closes without a close_notify has closed all the same, because HTTP marks the end
+    // of a message itself.
     co_return Transfer{
         error == ssl::error::stream_truncated ? boost::system::error_code(asio::error::eof) : error,
         bytes};
