@@ -30,13 +30,13 @@ struct Tenant {
   /// Size of the reserve. It is fixed when `reserved_blocks` is set, and a worker that attaches
   /// later does not change it. 0 while `reserved_blocks` is not 0: not fixed yet.
   std::uint64_t reserved_bytes = 0;
-  Claim claim{};                    ///< Not journaled: the next refused acquire creates it again.
-  RebindLimiter rebinds;            ///< Not journaled: a restarted broker starts with a full burst.
-  IdleTime idle;                    ///< Not journaled: a restarted broker starts with a full burst.
-  bool draining = false;            ///< It gets no new lease.
-  Shares shares;                    ///< Shares of max_concurrent, one per worker with live leases.
-  journal::DayUse use;              ///< Tokens of this day, by usage records.
-  journal::PartRevision part;       ///< Of a tenant of a cell.
+  Claim claim{};               ///< Not journaled: the next refused acquire creates it again.
+  RebindLimiter rebinds;       ///< Not journaled: a restarted broker starts with a full burst.
+  IdleTime idle;               ///< Not journaled: a restarted broker starts with a full burst.
+  bool draining = false;       ///< It gets no new lease.
+  Shares shares;               ///< Shares of max_concurrent, one per worker with live leases.
+  journal::DayUse use;         ///< Tokens of this day, by usage records.
+  journal::PartRevision part;  ///< Of a tenant of a cell.
   /// Workers that have had a quota of this part. What others have of an earlier part is void. Not
   /// journaled.
   std::set<AttachmentId> part_workers;

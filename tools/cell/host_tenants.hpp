@@ -77,7 +77,7 @@ class HostTenants : private etcd::WatchReceiver {
   HostName host_;
   std::optional<PartOwner> owner_;
   std::map<TenantId, std::unique_ptr<HostTenant>> tenants_;
-  std::set<TenantId> mailed_;  // with a mail for this host
+  std::set<TenantId> mailed_;       // with a mail for this host
   std::optional<Errc> last_error_;  // why the last step failed
 };
 
