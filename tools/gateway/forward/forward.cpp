@@ -132,7 +132,7 @@ class Forwarding {
   Forwarded request_;
   std::vector<HostId> tried_;
   std::uint32_t losses_ = 0;        // hosts that gave no answer
-  std::optional<Error> loss_;       // of the last of them
+  std::optional<Error> loss_;       // why the last of them gave none
   std::optional<Refusal> refusal_;  // the last one
 };
 
