@@ -36,7 +36,7 @@ struct Tenant {
   bool draining = false;       ///< It gets no new lease.
   Shares shares;               ///< Shares of max_concurrent, one per worker with live leases.
   journal::DayUse use;         ///< Tokens of this day, by usage records.
-  journal::PartRevision part;  ///< Of a tenant of a cell.
+  journal::PartRevision part;  ///< Set for a tenant of a cell.
   /// Workers that have had a quota of this part. What others have of an earlier part is void. Not
   /// journaled.
   std::set<AttachmentId> part_workers;

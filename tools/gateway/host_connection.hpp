@@ -24,7 +24,7 @@ struct HostHead {
 
 class HostConnection {
  public:
-  /// Limit for an answer with a length, and for every answer that is not a stream.
+  /// Limit for an answer with a length. Others are taken in pieces, which the caller limits.
   static constexpr std::size_t kMaxAnswerBytes = 64 << 20;
 
   /// `host` names the host in errors.

@@ -205,7 +205,8 @@ struct FakeHost::Server {
   std::optional<http::Answer> refusal() const {
     const std::scoped_lock lock(host.mutex_);
     if (host.refused_status_ == 0) return std::nullopt;
-    http::Answer refused = http::plain_error(host.refused_status_, host.refused_code_, "refused");
+    http::Answer refused =
+        http::plain_error(host.refused_status_, host.refused_code_, host.refused_message_);
     if (host.refused_status_ >= 429) refused.retry_after_s = 60;
     return refused;
   }
@@ -328,10 +329,11 @@ void FakeHost::set_ready(bool ready, std::string code) {
   code_ = std::move(code);
 }
 
-void FakeHost::refuse_with(int status, std::string code) {
+void FakeHost::refuse_with(int status, std::string code, std::string message) {
   const std::scoped_lock lock(mutex_);
   refused_status_ = status;
   refused_code_ = std::move(code);
+  refused_message_ = std::move(message);
 }
 
 void FakeHost::set_files(std::vector<Json> files) {

@@ -39,9 +39,9 @@ class FakeHost {
   /// How many tokens of each text it sends; at first all.
   void allow(std::size_t tokens) { allowed_ = tokens; }
   void set_ready(bool ready, std::string code = "");
-  /// Refuses texts and embeddings with this status and code; 0: it does not. From 429 on it asks
-  /// for a retry in 60 seconds.
-  void refuse_with(int status, std::string code);
+  /// Refuses texts and embeddings with this status, code and message; 0: it does not. From 429 on
+  /// it asks for a retry in 60 seconds.
+  void refuse_with(int status, std::string code, std::string message = "refused");
   /// From now on it says nothing, and keeps its connections open.
   void freeze() { is_frozen_ = true; }
   /// Closes its connections and listens no more.
@@ -88,6 +88,7 @@ class FakeHost {
   std::string code_;
   int refused_status_ = 0;
   std::string refused_code_;
+  std::string refused_message_;
   std::vector<Asked> asked_;
   std::vector<nlohmann::json> files_;
   std::string requests_;

@@ -1,5 +1,7 @@
 // Requests whose text cannot continue elsewhere or that have none, and a gateway that stops.
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
 
 #include "tests/process/gateway/fake_host.hpp"
 #include "tests/process/gateway/gateway_process.hpp"
@@ -29,6 +31,27 @@ struct EmbeddingHosts {
     const bool is_a = first.json().at("host") == "a";
     one = is_a ? &a : &b;
     other = is_a ? &b : &a;
+  }
+};
+
+/// One host, and a gateway that keeps connections to it.
+struct OneHost {
+  FakeHost host{"h"};
+  GatewayProcess gateway{{host.address()}};
+
+  OneHost() { REQUIRE(gateway.has_health(200)); }
+
+  /// A stream that takes the connection of the answer that `earlier` got or gets. That client
+  /// leaves in the middle of the stream.
+  HttpReply stream_while_leaves(HttpClient& earlier) {
+    host.allow(1);
+    HttpClient client(gateway.address());
+    client.write(post("/v1/chat/completions", kForwardKey, chat(true), "Last-Event-ID: 1\r\n"));
+    REQUIRE(client.read_until([](const std::string& text) { return text.contains("w0 "); }));
+    earlier.close();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the gateway sees it
+    host.allow(FakeHost::kTokens);
+    return client.reply();
   }
 };
 
@@ -114,6 +137,29 @@ TEST_CASE("gateway: a client that leaves ends a request on a connection that was
   client.close();
   CHECK(eventually([&] { return connections() == 0; }));
   CHECK(hosts.one->posts() == 2);
+}
+
+TEST_CASE("gateway: a client that leaves a refusal unread ends no other request") {
+  OneHost one;
+  one.host.refuse_with(400, "BadRequest", std::string(900 << 10, 'x'));
+  HttpClient refused(one.gateway.address());
+  refused.write(embedding());
+  REQUIRE(refused.read_until([](const std::string& text) { return text.contains("xxx"); }));
+  one.host.refuse_with(0, "");
+  const HttpReply reply = one.stream_while_leaves(refused);
+  CHECK_THAT(reply.body, Contains("w9 ") && !Contains("ConnectionLost"));
+}
+
+TEST_CASE("gateway: a client that leaves after its upload ends no other request") {
+  OneHost one;
+  HttpClient uploading(one.gateway.address());
+  uploading.write(std::string("POST /v1/files HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ") +
+                  kForwardKey +
+                  "\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+                  "Content-Length: 2\r\n\r\nab");
+  REQUIRE(uploading.reply().status == 200);
+  const HttpReply reply = one.stream_while_leaves(uploading);
+  CHECK_THAT(reply.body, Contains("w9 ") && !Contains("ConnectionLost"));
 }
 
 TEST_CASE("gateway: a stream that outlasts the drain ends with an error that says how to go on") {

@@ -72,7 +72,8 @@ class ContainerfileTest(unittest.TestCase):
         _, gateway, whole = stages()
         self.assert_has_libraries(gateway, ["leasehold-gateway"])
         self.assert_has_libraries(whole, ["leasehold-broker", "leasehold-worker", "leasehold-tenant",
-                                          "leasehold-monitor", "leasehold-gateway", "brokerctl"])
+                                          "leasehold-monitor", "leasehold-gateway", "leasehold-cell",
+                                          "brokerctl"])
 
     def test_the_gateway_runs_without_rights_with_its_configuration(self):
         last = {name: rest for name, rest in stages()[1]}

@@ -57,7 +57,7 @@ class Forwarding {
       co_return co_await note_loss(host, watch.silence().value_or(exchange.error()), is_gone);
     }
     if (is_repeatable() && exchange->answer.status >= kLeastRefusal)
-      co_return co_await note_refusal(host, *std::move(exchange));
+      co_return co_await note_refusal(watch, *std::move(exchange));
     HostAnswer answer{.host = host,
                       .exchange = *std::move(exchange),
                       .says_continue = request_.says_continue,
@@ -70,7 +70,9 @@ class Forwarding {
   /// The host gave no answer. `is_gone`: it died or is silent.
   awaitable<bool> note_loss(HostId host, Error error, bool is_gone) {
     if (shared_.is_cut) {
-      co_await client_.fail(gateway_stopped(request_.is_resumable));
+      // A host may have done what stores something, so that is not to be sent again.
+      if (is_repeatable()) error = gateway_stopped(request_.is_resumable);
+      co_await client_.fail(std::move(error));
       co_return false;
     }
     if (error.code == Errc::ConnectionRefused) {
@@ -88,10 +90,11 @@ class Forwarding {
   }
 
   /// The host refuses the request. Another one may not.
-  awaitable<bool> note_refusal(HostId host, HostExchange exchange) {
-    auto refusal = co_await read_refusal(shared_, host, std::move(exchange));
+  awaitable<bool> note_refusal(HostWatch& watch, HostExchange exchange) {
+    auto refusal = co_await read_refusal(shared_, watch.host(), std::move(exchange));
     if (client_.stream().is_ended()) co_return false;
-    if (!refusal) co_return co_await note_loss(host, refusal.error(), true);
+    if (!refusal) co_return co_await note_loss(watch.host(), refusal.error(), true);
+    watch.release();  // the client may take long to read the refusal
     refusal_ = *std::move(refusal);
     const auto& error = refusal_->error;
     const ErrorOutcome outcome = error ? outcome_of(error->code, TextStage::Starting)
@@ -129,7 +132,7 @@ class Forwarding {
   Forwarded request_;
   std::vector<HostId> tried_;
   std::uint32_t losses_ = 0;        // hosts that gave no answer
-  std::optional<Error> loss_;       // of the last of them
+  std::optional<Error> loss_;       // why the last of them gave none
   std::optional<Refusal> refusal_;  // the last one
 };
 

@@ -38,7 +38,7 @@ struct HostAnswer {
   HostExchange exchange;
   bool says_continue = false;        ///< Adds `Leasehold-Continue: no`.
   bool is_resumable = false;         ///< The client can come back with Last-Event-ID.
-  const HostWatch* watch = nullptr;  ///< Of the exchange, if it has one.
+  const HostWatch* watch = nullptr;  ///< The watch of the exchange, if it has one.
 };
 
 /// An answer that was read to its end.
@@ -75,7 +75,7 @@ boost::asio::awaitable<void> pass_answer(Shared& shared, ClientExchange& client,
 boost::asio::awaitable<Result<WholeAnswer>> read_whole_answer(Shared& shared, HostId host,
                                                               HostExchange exchange,
                                                               AnswerLimits limits);
-/// Passes it back.
+/// Passes such an answer back. Returns false if the client is gone.
 boost::asio::awaitable<bool> pass_whole(Shared& shared, ClientExchange& client, WholeAnswer answer);
 
 /// Learns from the status of an answer whether the client's key is valid; a wrong key ends the

@@ -67,6 +67,10 @@ HostLink::OnConnected HostWatch::on_connected() const {
   };
 }
 
+void HostWatch::release() {
+  state_->connection = nullptr;
+}
+
 const std::optional<Error>& HostWatch::silence() const {
   return state_->silence;
 }

@@ -39,6 +39,8 @@ class HostWatch {
   HostId host() const;
   /// For HostLink::Call. It closes a connection at once that comes too late.
   HostLink::OnConnected on_connected() const;
+  /// The answer has ended, so another request may use the connection: it is closed no more.
+  void release();
   /// Why the connection was closed, if the host fell silent.
   const std::optional<Error>& silence() const;
 

@@ -11,7 +11,7 @@ namespace leasehold::gateway {
 
 struct Refusal {
   WholeAnswer answer;
-  std::optional<Error> error;  ///< error_in.
+  std::optional<Error> error;  ///< The result of error_in.
 };
 
 /// Nothing for an answer without a code that this version knows. Reads the forms of OpenAI's and

@@ -171,6 +171,7 @@ awaitable<void> exchange_upload(Shared& shared, ClientExchange& client, UnreadBo
   HostAnswer whole{.host = to.host,
                    .exchange = {.connection = to.connection, .answer = **std::move(answer->head)}};
   co_await pass_answer(shared, client, std::move(whole));
+  client.stream().on_end(nullptr);  // another request may use the connection now
   co_await drop_rest(client, body);
 }
 
