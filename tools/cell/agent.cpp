@@ -43,7 +43,8 @@ Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, M
       keys_(options_.address.cell),
       file_(std::move(file)),
       etcd_(io, options_.address.etcd),
-      broker_(io, clock, etcd_, options_),
+      tenants_etcd_(io, options_.address.etcd),
+      broker_(io, clock, tenants_etcd_, options_),
       timer_(io),
       membership_(keys_, options_.host) {}
 

@@ -51,7 +51,8 @@ class Agent {
   Options options_;
   CellKeys keys_;
   MembershipFile file_;
-  etcd::Client etcd_;
+  etcd::Client etcd_;          // for beats only, so that no other call makes one wait
+  etcd::Client tenants_etcd_;  // calls for tenants and keys; many may run
   BrokerSide broker_;
   boost::asio::steady_timer timer_;
   CellConfig config_;
