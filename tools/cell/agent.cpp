@@ -115,8 +115,9 @@ Duration Agent::time_to_next_beat() const {
 }
 
 awaitable<void> Agent::beat() {
+  const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
   const HostRecord record{.beat = {random_bits()},
-                          .ttl_ms = config_.ttl_ms,
+                          .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),
                           .door = options_.door,
                           .models = {},
                           .is_draining = is_draining_,
@@ -127,7 +128,7 @@ awaitable<void> Agent::beat() {
   membership_.sent(record, clock_.now());
   if (const auto written = file_.write(membership_.saved()); !written)
     co_return report_lost(written.error());
-  if (membership_.ceiling() < ceiling) tell_broker();  // the TTL has become shorter
+  if (membership_.ceiling() < ceiling) tell_broker();  // it had none, and has one now
   etcd::Transaction transaction = *std::move(call);
   const auto reply = co_await etcd_.commit(std::move(transaction));
   if (!reply) co_return report_lost(reply.error());
