@@ -25,7 +25,9 @@ TimePoint Judge::highest_ceiling() const {
   return highest;
 }
 
-/// A worker whose table no broker writes any more has the deadlines of the broker that died.
+/// A worker whose table no broker writes any more has the deadlines of the broker that died. No
+/// process can lower them, and none has to: a host is expired only after the last ceiling that its
+/// agent sent, and the next broker confirms no part before such a worker is quiet.
 void Judge::note_ceiling_at_death() {
   abandoned_ceiling_ = std::max(abandoned_ceiling_, highest_ceiling());
 }
