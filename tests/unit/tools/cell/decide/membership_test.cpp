@@ -115,7 +115,7 @@ TEST_CASE("membership: a shorter TTL is announced when the broker can have no la
   CHECK(host.ceiling() == seconds(600) - kCeilingMargin);
   CHECK(next_ttl(seconds(580)) == kTtl);
   CHECK(host.membership.next_ttl(Duration::zero(), at(seconds(20))) == Duration::zero());
-  host.beat(3, seconds(20), false, seconds(700));  // an earlier agent may have told the broker
+  host.beat(3, seconds(20), false, seconds(700));  // the broker may have this ceiling
   CHECK(next_ttl(seconds(30)) == seconds(690));
 }
 
