@@ -89,6 +89,7 @@ awaitable<Result<Connection::Ptr>> Client::connect(Member& member) {
       co_await Connection::open(member.address, member.endpoints, tls, options_.call_timeout);
   if (!opened) {
     member.endpoints.clear();  // its name may have another address now
+    leave(member);             // also if its certificate is refused
     co_return std::unexpected(opened.error());
   }
   if (is_closed_) co_return closed();

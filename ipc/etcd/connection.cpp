@@ -45,14 +45,15 @@ std::string text_of(const GatewayRequest& request, std::string_view host) {
   return text.append("\r\n").append(request.body);
 }
 
-/// Performs the handshake of an encrypted member.
-awaitable<Result<std::unique_ptr<http::ByteStream>>> begin_bytes(http::Stream stream,
-                                                                 const MemberAddress& address,
-                                                                 http::TlsClient* tls) {
+/// Performs the handshake of an encrypted member. A member that hangs still accepts connections, so
+/// its handshake ends as soon as a call would.
+awaitable<Result<std::unique_ptr<http::ByteStream>>> begin_bytes(
+    http::Stream stream, const MemberAddress& address, http::TlsClient* tls,
+    std::chrono::milliseconds timeout) {
   if (!address.is_encrypted)
     co_return std::make_unique<http::PlainStream<http::Stream>>(std::move(stream));
   expects(tls != nullptr, "the authorities of an encrypted member are loaded");
-  auto encrypted = co_await tls->connect(std::move(stream), address.url.host);
+  auto encrypted = co_await tls->connect(std::move(stream), address.url.host, timeout);
   if (encrypted) co_return encrypted;
   Error error = encrypted.error();
   error.detail = fmt::format("etcd at {}: {}", address.text, error.detail);
@@ -88,7 +89,7 @@ awaitable<Result<Connection::Ptr>> Connection::open(const MemberAddress& address
       const int socket = stream.socket().native_handle();
       set_close_on_exec(socket);
       if (address.unix_path.empty()) keep_alive(socket);
-      auto bytes = co_await begin_bytes(std::move(stream), address, tls);
+      auto bytes = co_await begin_bytes(std::move(stream), address, tls, timeout);
       if (!bytes) co_return std::unexpected(bytes.error());
       co_return std::make_shared<Connection>(*std::move(bytes), socket, address);
     }

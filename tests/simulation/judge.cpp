@@ -160,7 +160,7 @@ void Judge::notified_expired(LeaseId lease) {
 // restart of a broker
 
 void Judge::broker_died() {
-  note_ceiling_at_death();
+  ceiling_at_death_ = highest_ceiling();
   for (auto& [id, object] : objects_) object.open = false;
   note_broker_death();
 }
@@ -196,7 +196,7 @@ void Judge::check_word(Lease& lease, Slot slot, const BrokerStartup& started) {
   }
   if (word.generation() > lease.id.generation) return;
   if (!table_kept) {
-    lease.orphaned = true;  // no worker reads the new word; no lease stays Live there
+    orphan(lease);  // no worker reads the new word; no lease stays Live there
     const bool fenced = word.state() == LeaseState::Fenced && lease.state != LeaseState::Fenced;
     if (fenced) word_stored(lease.id, LeaseState::Fenced);
     return;

@@ -177,6 +177,7 @@ class Judge {
     bool sent = false;
     LeaseState state = LeaseState::Live;
     bool orphaned = false;             ///< Its worker reads a table that no broker writes any more.
+    TimePoint abandoned_ceiling{};     ///< The highest one that table may have; set if `orphaned`.
     std::uint64_t word_stored_at = 0;  ///< Step by which word *and* counter were stored.
     std::uint64_t expired_at = 0;      ///< Step in which its worker learned of its deadline.
     std::uint32_t launches_after_flip = 0;  ///< Launches that still worked for it, on a card.
@@ -218,7 +219,7 @@ class Judge {
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   TimePoint highest_ceiling() const;
-  void note_ceiling_at_death();
+  void orphan(Lease& lease);
   void check_ceiling(const Request& request, TimePoint decided_at);
   void check_capacity(MemoryPool pool) const;
   void adopted(Object& object, const wire::LeaseGrant& grant);
@@ -249,8 +250,8 @@ class Judge {
   std::map<std::uint64_t, WatchedText> texts_;
   std::string cell_tenant_;          ///< Empty: the machine is in no cell.
   std::vector<TimePoint> ceilings_;  ///< In the order in which they were sent.
-  TimePoint abandoned_ceiling_;
-  std::size_t applied_ = 0;  ///< The newest one that a broker has applied.
+  TimePoint ceiling_at_death_;       ///< The highest one in force when the last broker died.
+  std::size_t applied_ = 0;          ///< The newest one that a broker has applied.
 };
 
 }  // namespace leasehold::simulation

@@ -25,14 +25,18 @@ TimePoint Judge::highest_ceiling() const {
   return highest;
 }
 
-/// A worker whose table no broker writes any more has the deadlines of the broker that died.
-void Judge::note_ceiling_at_death() {
-  abandoned_ceiling_ = std::max(abandoned_ceiling_, highest_ceiling());
+/// A worker whose table no broker writes any more has the deadlines of the broker that died. No
+/// process can lower them, and none has to: a host is expired only after the last ceiling that its
+/// agent sent, and the next broker confirms no part before such a worker is quiet.
+void Judge::orphan(Lease& lease) {
+  if (!lease.orphaned) lease.abandoned_ceiling = ceiling_at_death_;
+  lease.orphaned = true;
 }
 
 void Judge::check_ceiling(const Request& request, TimePoint decided_at) {
   if (cell_tenant_.empty() || request.tenant != cell_tenant_) return;
-  const TimePoint highest = at(request.lease).orphaned ? abandoned_ceiling_ : highest_ceiling();
+  const Lease& lease = at(request.lease);
+  const TimePoint highest = lease.orphaned ? lease.abandoned_ceiling : highest_ceiling();
   if (decided_at < highest) return;
   violated(fmt::format("a token of {} was committed {} ms past the ceiling",
                        to_string(request.lease), (decided_at - highest).count() / 1'000'000));

@@ -1,4 +1,5 @@
 /// The agent of a cell beside the broker: moves the ceiling, and changes the part of one tenant. It
+/// lowers the ceiling more often than a real agent, whose ceiling only grows until it is fenced. It
 /// does not fail itself; its calls end with the broker that they were sent to.
 #pragma once
 

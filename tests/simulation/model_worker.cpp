@@ -178,7 +178,7 @@ LeaseState Worker::state_of(LeaseId lease) const {
   return table_->word_of(lease).state();
 }
 
-/// As the watcher of deadlines, and LeaseChecks::stop_due before each commit.
+/// Does what the watcher of deadlines does, and LeaseChecks::stop_due before each commit.
 void Worker::stop_expired() {
   for (const auto& [lease, held] : held_) {
     if (!held.running || !is_expired(lease)) continue;

@@ -43,7 +43,8 @@ Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, M
       keys_(options_.address.cell),
       file_(std::move(file)),
       etcd_(io, options_.address.etcd),
-      broker_(io, clock, etcd_, options_),
+      tenants_etcd_(io, options_.address.etcd),
+      broker_(io, clock, tenants_etcd_, options_),
       timer_(io),
       membership_(keys_, options_.host) {}
 
@@ -113,9 +114,24 @@ Duration Agent::time_to_next_beat() const {
   return left > Duration::zero() ? std::min(next, left) : next;
 }
 
+/// A host whose broker takes no ceiling runs nothing after the TTL. Without beats others expire it,
+/// so that its parts are free and changes do not wait for it. The broker is still asked.
+bool Agent::has_lost_broker() {
+  const bool is_lost =
+      membership_.is_member() && config_.ttl_ms > 0 && broker_.is_lost_for(config_.ttl());
+  if (is_lost) tell_broker();
+  return is_lost;
+}
+
 awaitable<void> Agent::beat() {
+  if (has_lost_broker()) {
+    co_return report_lost({Errc::BrokerLost,
+                           "the broker takes no ceiling, so this host does not beat; check that "
+                           "the broker runs"});
+  }
+  const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
   const HostRecord record{.beat = {random_bits()},
-                          .ttl_ms = config_.ttl_ms,
+                          .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),
                           .door = options_.door,
                           .models = {},
                           .is_draining = is_draining_,
@@ -126,7 +142,7 @@ awaitable<void> Agent::beat() {
   membership_.sent(record, clock_.now());
   if (const auto written = file_.write(membership_.saved()); !written)
     co_return report_lost(written.error());
-  if (membership_.ceiling() < ceiling) tell_broker();  // the TTL has become shorter
+  if (membership_.ceiling() < ceiling) tell_broker();  // it had none, and has one now
   etcd::Transaction transaction = *std::move(call);
   const auto reply = co_await etcd_.commit(std::move(transaction));
   if (!reply) co_return report_lost(reply.error());

@@ -36,6 +36,7 @@ class Agent {
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> read_config();
   boost::asio::awaitable<void> beat();
+  bool has_lost_broker();
   boost::asio::awaitable<void> expire_own_name(const etcd::TransactionReply& refusal);
   boost::asio::awaitable<void> pause(Duration time);
   void resume();
@@ -51,7 +52,8 @@ class Agent {
   Options options_;
   CellKeys keys_;
   MembershipFile file_;
-  etcd::Client etcd_;
+  etcd::Client etcd_;          // for beats only, so that no other call makes one wait
+  etcd::Client tenants_etcd_;  // calls for tenants and keys; many may run
   BrokerSide broker_;
   boost::asio::steady_timer timer_;
   CellConfig config_;

@@ -32,7 +32,7 @@ struct HostTenant {
   TenantDemand demand;
   Share limits;             // over all hosts, as last read
   std::uint64_t sent = 0;   // revision of the limit that the broker has
-  std::set<ApiKeyId> keys;  // those that the broker has
+  std::set<ApiKeyId> keys;  // those that the broker may have
   std::vector<std::shared_ptr<AskedKey>> asked;
   TimePoint looked;           // when a part that is too small was looked at again
   bool is_resumed = false;    // the broker's state is known, for this membership and connection

@@ -40,7 +40,8 @@ HostTenants::HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::
       broker_(broker),
       cell_(std::move(cell)),
       keys_(cell_),
-      steps_(etcd_, broker_, cell_) {}
+      steps_(etcd_, broker_, cell_),
+      lookup_ended_(io, boost::asio::steady_timer::time_point::max()) {}
 
 void HostTenants::start(const HostName& host) {
   host_ = host;
@@ -125,11 +126,22 @@ void HostTenants::report(const HostTenant& tenant, const Error& error) {
 
 // ---------------------------------------------------------------- keys
 
+/// Waits for its turn, so that steps of tenants find room in etcd's client however many keys
+/// clients make up.
+awaitable<Result<etcd::RangeReply>> HostTenants::look_up(const std::string& key) {
+  while (lookups_ >= kMaxLookups) (void)co_await lookup_ended_.async_wait(http::kAwait);
+  ++lookups_;
+  etcd::KeyRange range = etcd::KeyRange::one(key);
+  auto found = co_await etcd_.range(std::move(range));
+  --lookups_;
+  lookup_ended_.cancel_one();
+  co_return found;
+}
+
 awaitable<Result<void>> HostTenants::resolve(std::string hash) {
   if (!owner_ || !broker_.is_connected()) co_return std::unexpected(no_member());
   const std::string key = keys_.key(api_key_id(hash));
-  etcd::KeyRange range = etcd::KeyRange::one(key);
-  const auto found = co_await etcd_.range(std::move(range));
+  const auto found = co_await look_up(key);
   if (!found) co_return std::unexpected(found.error());
   const Error unknown{Errc::BadToken,
                       "the cell does not have this key; create one with "

@@ -35,6 +35,8 @@ class HostTenants : private etcd::WatchReceiver {
   static constexpr Duration kLookAgain = std::chrono::seconds(1);
   static constexpr Duration kKeyTimeout = std::chrono::seconds(2);
   static constexpr std::size_t kMaxTenants = 4'096;
+  /// Unknown keys that are looked up at the same time.
+  static constexpr std::size_t kMaxLookups = etcd::Client::kMaxCalls / 4;
 
   HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
               BrokerLink& broker, CellName cell);
@@ -57,6 +59,7 @@ class HostTenants : private etcd::WatchReceiver {
   void on_events(std::vector<etcd::WatchEvent> events) override;
   void on_interrupted(const Error& error) override;
 
+  boost::asio::awaitable<Result<etcd::RangeReply>> look_up(const std::string& key);
   HostTenant* find_or_add(const TenantId& tenant);
   void look_at_mail(std::string_view key);
   void wake(HostTenant& tenant);
@@ -74,6 +77,8 @@ class HostTenants : private etcd::WatchReceiver {
   CellName cell_;
   CellKeys keys_;
   TenantSteps steps_;
+  std::size_t lookups_ = 0;
+  boost::asio::steady_timer lookup_ended_;  // wakes one lookup that waits
   HostName host_;
   std::optional<PartOwner> owner_;
   std::map<TenantId, std::unique_ptr<HostTenant>> tenants_;

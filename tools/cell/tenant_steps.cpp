@@ -13,6 +13,20 @@ namespace leasehold::cell {
 
 using boost::asio::awaitable;
 
+namespace {
+
+/// Answers all workers that wait for this key.
+void answer_asked(HostTenant& tenant, const std::string& hash, const Result<void>& result) {
+  std::erase_if(tenant.asked, [&](const auto& asked) {
+    if (asked->hash != hash) return false;
+    asked->result = result;
+    asked->ready.cancel();
+    return true;
+  });
+}
+
+}  // namespace
+
 // ---------------------------------------------------------------- the broker's state
 
 awaitable<Result<void>> TenantSteps::resume(HostTenant& tenant, const PartOwner& owner) {
@@ -33,12 +47,13 @@ awaitable<Result<void>> TenantSteps::resume(HostTenant& tenant, const PartOwner&
                                  "rename one of them",
                                  tenant.id.value));
     }
-    if (!limit.share.is_zero() && !view.part->confirmed) co_return Result<void>();
+    const auto may_run = may_run_at_resume(view, owner.incarnation);
+    if (!may_run) co_return Result<void>();
     const auto keys = co_await broker_.list<wire::KeyView>();
     if (!keys) co_return std::unexpected(keys.error());
     for (const wire::KeyView& key : *keys)
       if (key.tenant == tenant.id) tenant.keys.insert(key.key);
-    tenant.part.resumed(owner, limit, limit.share.is_zero() ? Share() : may_run_in(view));
+    tenant.part.resumed(owner, limit, *may_run);
   }
   tenant.sent = tenant.part.limit().revision;
   tenant.is_at_broker = !views->empty();
@@ -117,7 +132,6 @@ awaitable<Result<void>> TenantSteps::add_key(HostTenant& tenant, const std::stri
                           ? Result<CellKey>(fail(Errc::BadToken, "the key was revoked"))
                           : read_key(key, found->entries.front().value);
   if (!record) co_return std::unexpected(record.error());
-  if (tenant.keys.contains(id)) co_return Result<void>();
   wire::KeyCreate create;
   create.tenant = tenant.id;
   create.hash = record->hash;
@@ -125,8 +139,11 @@ awaitable<Result<void>> TenantSteps::add_key(HostTenant& tenant, const std::stri
   create.request_id = {mint_request_id()};
   tenant.keys.insert(id);  // also when the reply is lost
   const auto created = co_await broker_.call(create);
-  if (!created) co_return std::unexpected(created.error());
-  co_return Result<void>();
+  if (created) co_return Result<void>();
+  const Errc code = created.error().code;
+  if (!may_have_key(code)) tenant.keys.erase(id);
+  if (code == Errc::BadRequest) co_return Result<void>();  // it has the key already
+  co_return std::unexpected(created.error());
 }
 
 // ---------------------------------------------------------------- the part
@@ -184,10 +201,9 @@ awaitable<Result<void>> TenantSteps::run(HostTenant& tenant, const PartOwner& ow
   }
   // Without a part they wait: other hosts were mailed.
   while (!tenant.asked.empty() && can_run(tenant.part.limit().share)) {
-    const auto asked = tenant.asked.back();
-    tenant.asked.pop_back();
-    asked->result = co_await add_key(tenant, asked->hash);
-    asked->ready.cancel();
+    const std::string hash = tenant.asked.back()->hash;
+    const Result<void> added = co_await add_key(tenant, hash);
+    answer_asked(tenant, hash, added);
   }
   co_return Result<void>();
 }

@@ -22,6 +22,9 @@ namespace {
 /// Retry interval: beats arrive several times within a TTL, and a part takes some calls to etcd.
 constexpr std::int64_t kAskAgain_ms = 1'000;
 
+/// The deadline of a lease without a ceiling, because a deadline of zero would mean none.
+constexpr TimePoint kPassedLongAgo{1};
+
 bool is_of(const Cell& cell, const Tenant& tenant) {
   return tenant.policy.cell && tenant.policy.cell == cell.name;
 }
@@ -173,7 +176,8 @@ void choose_deadline(const State& state, LeaseRecord& record, TimePoint wanted) 
   record.wanted_deadline = record.deadline = wanted;
   const Tenant* tenant = state.tenants.find(record.tenant);
   if (tenant == nullptr) return;
-  if (const auto ceiling = ceiling_of(state, *tenant)) record.deadline = std::min(wanted, *ceiling);
+  const auto ceiling = ceiling_of(state, *tenant);
+  if (ceiling) record.deadline = std::min(wanted, std::max(*ceiling, kPassedLongAgo));
 }
 
 void set_deadline(Decision& decision, LeaseRecord& record, TimePoint wanted) {

@@ -11,7 +11,8 @@ namespace leasehold {
 Result<void> require_owner(const State& state, const Caller& caller, const Tenant& tenant);
 /// Errors: PermissionDenied unless the tenant belongs to this host.
 Result<void> require_local(const Tenant& tenant);
-/// As require_owner; also permits the removal of what a cell left behind when no agent is attached.
+/// Does what require_owner does, and permits the removal of what a cell left behind when no agent
+/// is attached.
 Result<void> require_remover(const State& state, const Caller& caller, const Tenant& tenant);
 
 /// Errors: CellLost without a ceiling or past it.
@@ -19,9 +20,10 @@ Result<void> require_ceiling(const Decision& decision, const Tenant& tenant);
 /// Errors: those of require_ceiling; QuotaConcurrent while this host has no part of the limits.
 Result<void> require_part(const Decision& decision, const Tenant& tenant);
 
-/// Sets the deadline to `wanted`, or to the ceiling if that is earlier.
+/// Sets the deadline to `wanted`, or to the ceiling if that is earlier. Without a ceiling the lease
+/// of a cell's tenant has expired.
 void choose_deadline(const State& state, LeaseRecord& record, TimePoint wanted);
-/// As choose_deadline, and stores it in the lease table.
+/// Does what choose_deadline does, and stores the deadline in the lease table.
 void set_deadline(Decision& decision, LeaseRecord& record, TimePoint wanted);
 /// Why a lease ends whose deadline has passed.
 RevokeReason reason_at_deadline(const State& state, const LeaseRecord& record, TimePoint now);

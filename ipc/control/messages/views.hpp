@@ -172,7 +172,7 @@ struct SwapView {
 struct CellView {
   CellName cell;
   bool has_agent = false;         ///< An agent of the cell is connected.
-  std::uint64_t incarnation = 0;  ///< As in CellCeiling; so is the next field.
+  std::uint64_t incarnation = 0;  ///< See CellCeiling, also for the next field.
   std::int64_t ceiling_boottime_ns = 0;
   std::int64_t ceiling_age_ms = 0;  ///< Time since the newest CellCeiling; 0 without one.
   /// How long the cell's tenants may still run; 0: they may not.

@@ -96,8 +96,9 @@ std::unexpected<Error> handshake_failed(const boost::system::error_code& error,
 /// Performs the handshake of a stream with these settings.
 awaitable<Result<std::unique_ptr<ByteStream>>> shake_hands(std::unique_ptr<EncryptedStream> stream,
                                                            ssl::stream_base::handshake_type side,
-                                                           std::string option) {
-  stream->expires_after(kHandshakeTimeout);
+                                                           std::string option,
+                                                           std::chrono::milliseconds timeout) {
+  stream->expires_after(timeout);
   const auto [error] = co_await stream->tls().async_handshake(side, kAwait);
   if (error) co_return handshake_failed(error, option);
   stream->expires_never();
@@ -146,7 +147,7 @@ Result<void> TlsServer::reload() {
 
 awaitable<Result<std::unique_ptr<ByteStream>>> TlsServer::accept(Stream stream) {
   auto encrypted = std::make_unique<EncryptedStream>(std::move(stream), context_->tls, context_);
-  return shake_hands(std::move(encrypted), ssl::stream_base::server, {});
+  return shake_hands(std::move(encrypted), ssl::stream_base::server, {}, kHandshakeTimeout);
 }
 
 struct TlsClient::Context {
@@ -167,14 +168,15 @@ Result<TlsClient> TlsClient::load(const std::string& authorities, std::string op
   return TlsClient(std::move(context), std::move(option));
 }
 
-awaitable<Result<std::unique_ptr<ByteStream>>> TlsClient::connect(Stream stream, std::string name) {
+awaitable<Result<std::unique_ptr<ByteStream>>> TlsClient::connect(
+    Stream stream, std::string name, std::chrono::milliseconds timeout) {
   auto encrypted = std::make_unique<EncryptedStream>(std::move(stream), context_->tls, context_);
   boost::system::error_code error;
   asio::ip::make_address(name, error);
   if (error)  // a name, not an address
     SSL_set_tlsext_host_name(encrypted->tls().native_handle(), name.c_str());
   encrypted->tls().set_verify_callback(ssl::host_name_verification(name), error);
-  return shake_hands(std::move(encrypted), ssl::stream_base::client, option_);
+  return shake_hands(std::move(encrypted), ssl::stream_base::client, option_, timeout);
 }
 
 }  // namespace leasehold::http

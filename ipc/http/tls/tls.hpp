@@ -46,9 +46,10 @@ class TlsClient {
   /// of that file in errors. Errors: FileNotFound, PermissionDenied, FileCorrupt.
   static Result<TlsClient> load(const std::string& authorities, std::string option);
   /// Performs the handshake with the server of this name or address. Errors: PermissionDenied for
-  /// a certificate that is not trusted or names another server; ConnectionLost, TimedOut.
-  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> connect(Stream stream,
-                                                                      std::string name);
+  /// a certificate that is not trusted or names another server; ConnectionLost; TimedOut after
+  /// `timeout`.
+  boost::asio::awaitable<Result<std::unique_ptr<ByteStream>>> connect(
+      Stream stream, std::string name, std::chrono::milliseconds timeout = kHandshakeTimeout);
 
  private:
   struct Context;

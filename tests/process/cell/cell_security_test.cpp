@@ -105,6 +105,23 @@ TEST_CASE("cell: an etcd with TLS and users says which certificate, password or 
   CHECK_THAT(refused(wrong_name, "k"), Contains("the certificate must be for this name"));
 }
 
+TEST_CASE("cell: a member of etcd whose certificate is refused is left for the next one") {
+  if (!has_etcd()) return;
+  EtcdProcess etcd(Transport::Tls);
+  const EtcdProcess other(Transport::Tls);
+  ClientOptions both = etcd.options();
+  both.members.insert(both.members.begin(), other.options().members.front());
+  Client client(etcd.io(), std::move(both));
+  const auto put = [&] {
+    Transaction transaction{.conditions = {}, .success = {Put{"k", "1"}}, .failure = {}};
+    return etcd.wait(client.commit(std::move(transaction)));
+  };
+  const auto refused = put();
+  REQUIRE(!refused);
+  CHECK(refused.error().code == Errc::PermissionDenied);
+  CHECK(put());
+}
+
 TEST_CASE("cell: an agent joins over TLS as a user, and refuses a password that others can read") {
   if (!has_etcd()) return;
   EtcdProcess etcd(Transport::Tls);

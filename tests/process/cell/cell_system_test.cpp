@@ -7,7 +7,9 @@
 #include <fstream>
 #include <memory>
 
+#include "ipc/control/messages/cell/key_resolve.hpp"
 #include "ipc/control/tokens/api_key.hpp"
+#include "ipc/control/transport/client.hpp"
 #include "tests/process/cell/etcd_process.hpp"
 #include "tests/process/http/http_client.hpp"
 
@@ -153,6 +155,41 @@ TEST_CASE("cell: a host goes on after its agent and etcd have stopped and come b
   rig.etcd.child().signal(SIGCONT).value();
   CHECK(host.answers(key, 200));
   CHECK(rig.brokerctl({"doctor"}).exit_code == 0);
+}
+
+TEST_CASE("cell: an agent beats on while it is asked for many keys that do not exist") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  auto asker = control::Client::connect(rig.file("a.sock")).value();
+  constexpr std::size_t kAtOnce = 8 * etcd::Client::kMaxCalls;
+  for (int round = 0; round < 6; ++round) {
+    std::vector<control::Payload> calls;
+    for (std::size_t i = 0; i < kAtOnce; ++i) {
+      const wire::KeyResolve asked{.hash = hash_of_api_key(mint_api_key())};
+      calls.push_back({.body = asked.to_json(), .fds = {}});
+    }
+    const auto replies = asker.call_all(std::string(wire::KeyResolve::kMethod), std::move(calls));
+    for (const auto& reply : replies) REQUIRE(reply.error().code == Errc::BadToken);
+  }
+  CHECK_FALSE(host.agent().log().contains("no beat arrives"));
+}
+
+TEST_CASE("cell: a host whose broker is frozen is expired, although its agent runs") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.ask(key).status == 200);
+  const std::string id = rig.brokerctl({"keys", "-o", "json"}).json().at("items").at(0).at("key");
+  host.http().system().broker().signal(SIGSTOP).value();
+  const Printed revoked = rig.brokerctl({"keys", "revoke", id, "--wait"});
+  INFO(revoked.text << host.agent().log());
+  CHECK(revoked.exit_code == 0);
+  CHECK_THAT(revoked.text, Contains("expired"));
+  host.http().system().broker().signal(SIGCONT).value();
+  CHECK(host.answers(key, 401));
 }
 
 TEST_CASE("cell: limits are divided among the hosts that have requests, and returned when idle") {

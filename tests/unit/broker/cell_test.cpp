@@ -2,6 +2,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 
+#include "broker/decide/tenant/cell.hpp"
 #include "cell_world.hpp"
 
 using namespace leasehold;
@@ -78,6 +79,16 @@ TEST_CASE(
   CHECK(world.deadline_in_table(lease) == granted + seconds(3));
   world.advance(seconds(3));
   CHECK(reason_of(world.record(lease).lease) == RevokeReason::CellLost);
+}
+
+TEST_CASE("cell: without a ceiling the deadline has passed, and is not taken for none") {
+  CellWorld world;
+  const LeaseId lease = world.acquired("c");
+  world.call(kLaterAgent, wire::CellAttach{.cell = {"c2"}});
+  LeaseRecord& record = world.state.leases.at(lease);
+  choose_deadline(world.state, record, world.clock.now() + seconds(10));
+  CHECK(record.deadline != TimePoint{});
+  CHECK(record.deadline <= world.clock.now());
 }
 
 TEST_CASE("cell: a ceiling in the past revokes at once") {

@@ -13,7 +13,7 @@ class BlockingEtcd {
  public:
   explicit BlockingEtcd(etcd::ClientOptions options);
 
-  /// As etcd::Client::range and commit.
+  /// Wait for etcd::Client::range and commit.
   Result<etcd::RangeReply> list(const etcd::KeyRange& range);
   Result<etcd::TransactionReply> commit(const etcd::Transaction& transaction);
 

@@ -53,6 +53,12 @@ void add_rows(const std::vector<ChangeProgress::Row>& rows, Answer& answer) {
   answer.table.rows.back().emplace_back("no host has a part");
 }
 
+std::unexpected<Error> not_awaited(const TenantChange& change, const Error& why) {
+  return fail(why.code, fmt::format("the change is written, but not awaited: {}; `brokerctl cell "
+                                    "ledger {}` shows the hosts that are behind",
+                                    why.detail, change.tenant.value));
+}
+
 /// An outage of etcd passes; other errors do not.
 bool may_pass(const Error& error) {
   return is_retryable(error.code) || error.code == Errc::ConnectionLost ||
@@ -63,12 +69,13 @@ bool may_pass(const Error& error) {
 
 Result<void> wait_for_hosts(const Calls& calls, const TenantChange& change, Duration timeout,
                             Answer& answer) {
-  const CellConfig terms = TRY(read_terms(calls));
-  ChangeProgress progress(calls.keys, change.changed, change.before, terms.slack());
+  const auto terms = read_terms(calls);
+  if (!terms) return not_awaited(change, terms.error());
+  ChangeProgress progress(calls.keys, change.changed, change.before, terms->slack());
   const TimePoint last = calls.clock->now() + timeout;
   while (!progress.is_done()) {
     const auto looked = look(calls, change, progress);
-    if (!looked && !may_pass(looked.error())) return looked;
+    if (!looked && !may_pass(looked.error())) return not_awaited(change, looked.error());
     if (progress.is_done()) break;
     if (calls.clock->now() < last && calls.wait(kLookInterval)) continue;
     return fail(Errc::TimedOut,

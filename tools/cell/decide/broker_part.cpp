@@ -58,4 +58,18 @@ Share may_run_in(const wire::TenantView& view) {
           .tokens_per_minute = view.policy.rates.tokens_per_minute.value_or(0)};
 }
 
+std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation) {
+  if (!view.part) return Share();
+  const bool is_current = view.part->incarnation == static_cast<std::uint64_t>(incarnation.value);
+  // Every admission has a revision, so a part without one is what a ceiling left.
+  if (!is_current || view.part->revision == 0) return Share();
+  if (!view.part->confirmed) return std::nullopt;
+  return may_run_in(view);
+}
+
+bool may_have_key(Errc error) {
+  return error == Errc::BadRequest ||  // it has the key already
+         error == Errc::TimedOut || error == Errc::ConnectionLost;
+}
+
 }  // namespace leasehold::cell

@@ -1,6 +1,8 @@
 /// A part in the words of the broker's messages. Pure.
 #pragma once
 
+#include <optional>
+
 #include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/views.hpp"
 #include "tools/cell/decide/tenant_part.hpp"
@@ -24,5 +26,12 @@ BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation);
 /// At most what can still run or be held there. Only of a part that every worker has confirmed:
 /// until then tokens of an earlier rate may be used.
 Share may_run_in(const wire::TenantView& view);
+/// What can still run or be held at the broker when a part resumes. A part that a ceiling of this
+/// incarnation has made void runs nothing, and neither does one of another incarnation. Nothing
+/// while workers have not confirmed the limit, which may be zero: then wait.
+std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation);
+
+/// True if the broker may have the key although its reply to `key.create` was this error.
+bool may_have_key(Errc error);
 
 }  // namespace leasehold::cell

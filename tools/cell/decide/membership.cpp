@@ -33,6 +33,14 @@ Result<etcd::Transaction> Membership::next_call(const HostRecord& record) const 
                            .failure = {etcd::Get{etcd::KeyRange::one(key)}}};
 }
 
+Duration Membership::next_ttl(Duration wanted, TimePoint now) const {
+  if (!is_member() || wanted == Duration::zero()) return wanted;
+  TimePoint latest = ceiling_;
+  for (const SentBeat& beat : sent_) latest = std::max(latest, ceiling_of(beat));
+  if (latest == kNoCeiling) return wanted;
+  return std::max(wanted, latest + kCeilingMargin - now);
+}
+
 /// From now on others may see this beat and count from it. So a shorter TTL applies at once.
 void Membership::sent(const HostRecord& record, TimePoint now) {
   sent_.push_back({record.beat, now, record.ttl()});

@@ -68,6 +68,10 @@ class Membership {
   /// call at a time: `sent`, then `replied` unless the outcome is not known. Errors: those of
   /// text_of(HostRecord).
   Result<etcd::Transaction> next_call(const HostRecord& record) const;
+  /// The TTL for a beat at `now`: `wanted`, or longer as long as the broker may have a later
+  /// ceiling, because a broker that is frozen or absent keeps it. A membership without a TTL gets
+  /// one at once.
+  Duration next_ttl(Duration wanted, TimePoint now) const;
   /// `now` is read before the first byte is sent.
   void sent(const HostRecord& record, TimePoint now);
   /// Precondition: `sent` came before. Errors: MalformedMessage; nothing changes then.

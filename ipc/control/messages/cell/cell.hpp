@@ -61,7 +61,7 @@ struct CellAdmit : Message<CellAdmit> {
 
 /// What the workers of this host may still do under a part. TenantView adds `blocks_held`.
 struct CellPart : Message<CellPart> {
-  std::uint64_t incarnation = 0;  ///< As in CellAdmit; so is the next field.
+  std::uint64_t incarnation = 0;  ///< See CellAdmit, also for the next field.
   std::uint64_t revision = 0;
   /// Upper bound on the requests that run: above `max_concurrent` until enough requests have ended
   /// and workers have confirmed it.

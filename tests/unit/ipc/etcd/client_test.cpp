@@ -3,6 +3,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -124,6 +126,32 @@ TEST_CASE("etcd client: a transaction that was not sent goes to the next member"
   Rig rig({gone.get(), &good});
   gone.reset();
   CHECK(rig.wait(rig.client->commit(kPut)));
+}
+
+TEST_CASE("etcd client: an encrypted member that hangs is left after the timeout of a call") {
+  asio::io_context unused;
+  const asio::ip::tcp::acceptor hung(unused, {asio::ip::make_address("127.0.0.1"), 0});
+  const ModelledMember good([](const auto&) {
+    return reply_200("{" + kShortHeader + R"(,"kvs":[)" + entry_json("a", 2, 3) + "]}");
+  });
+  Rig rig({&good});
+  ClientOptions options{.tls = http::TlsClient::load({}, "--etcd-ca").value(),
+                        .call_timeout = std::chrono::milliseconds(50)};
+  const std::string port = std::to_string(hung.local_endpoint().port());
+  for (const std::string& member : {"https://127.0.0.1:" + port, good.address()})
+    options.members.push_back(MemberAddress::parse(member, Reach::ThisMachine).value());
+  rig.client = std::make_unique<Client>(rig.io, std::move(options));
+  asio::steady_timer too_late(rig.io, http::kHandshakeTimeout / 2);
+  too_late.async_wait([&](const auto& error) {
+    if (!error) rig.client->close();
+  });
+  const auto read = [&]() -> asio::awaitable<Result<RangeReply>> {
+    KeyRange range = KeyRange::one("a");
+    auto found = co_await rig.client->range(std::move(range));
+    too_late.cancel();
+    co_return found;
+  };
+  CHECK(rig.wait(read()));
 }
 
 TEST_CASE("etcd client: a member that says nothing, too much or garbage is a typed error") {

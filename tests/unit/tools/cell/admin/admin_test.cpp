@@ -156,6 +156,18 @@ TEST_CASE("cell admin: a host that beats and has not applied a change is not cal
   CHECK_THAT(revoked.error().detail, Contains("b has not applied it yet"));
 }
 
+TEST_CASE("cell admin: a wait that fails says that the change is written") {
+  Cell cell;
+  const ApiKeyId key = cell.create_key();
+  cell.set_parts({cell.join("a")});
+  cell.on_wait = [&] { cell.put(cell.keys.ledger(kAnn), "{"); };
+  const auto revoked = revoke_key(cell.calls, key, Wait(seconds(60)));
+  REQUIRE(!revoked);
+  CHECK(revoked.error().code == Errc::BadRequest);
+  CHECK_THAT(revoked.error().detail, Contains("the change is written") && Contains("ledger ann"));
+  CHECK(cell.value(cell.keys.key(key)).empty());
+}
+
 TEST_CASE("cell admin: an admission keeps the limits that it does not name") {
   Cell cell;
   REQUIRE(admit_tenant(cell.calls, kAnn, {.concurrent = 4, .blocks = 100}, {}));

@@ -60,3 +60,34 @@ TEST_CASE("cell part: a share that lacks requests, blocks or tokens is sent as n
     CHECK(admission.policy.max_blocks == 0);
   }
 }
+
+TEST_CASE("cell part: a part that was lowered to zero resumes with what still runs") {
+  auto view = shown(admission_of({"c"}, {"ann"}, kOwner, {.share = {}, .revision = 4}));
+  view.part->may_run = 2;
+  view.blocks_held = 30;
+  view.part->confirmed = false;
+  CHECK_FALSE(may_run_at_resume(view, kOwner.incarnation));
+  view.part->confirmed = true;
+  const auto may_run = may_run_at_resume(view, kOwner.incarnation);
+  REQUIRE(may_run);
+  CHECK(may_run->concurrent == 2);
+  CHECK(may_run->blocks == 30);
+}
+
+TEST_CASE("cell part: a void part resumes at once with nothing") {
+  auto view = shown(admission_of({"c"}, {"ann"}, kOwner, {.share = kLimits, .revision = 4}));
+  view.part->may_run = 2;
+  view.part->confirmed = false;
+  CHECK(may_run_at_resume(view, {8}) == Share());
+  view.part->revision = 0;  // a ceiling of this incarnation took the part away
+  CHECK(may_run_at_resume(view, kOwner.incarnation) == Share());
+}
+
+TEST_CASE("cell keys: a key that the broker refused is not counted among those that it has") {
+  CHECK(may_have_key(Errc::TimedOut));
+  CHECK(may_have_key(Errc::ConnectionLost));
+  CHECK(may_have_key(Errc::BadRequest));
+  CHECK_FALSE(may_have_key(Errc::QuotaConcurrent));
+  CHECK_FALSE(may_have_key(Errc::DiskFull));
+  CHECK_FALSE(may_have_key(Errc::PermissionDenied));
+}

@@ -104,6 +104,21 @@ TEST_CASE("membership: a shorter TTL applies from the sending of its first beat"
   CHECK(host.membership.ceiling() == kNoCeiling);
 }
 
+TEST_CASE("membership: a shorter TTL is announced when the broker can have no later ceiling") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  const auto next_ttl = [&](Duration now) { return host.membership.next_ttl(kTtl, at(now)); };
+  CHECK(next_ttl({}) == kTtl);
+  host.beat(1, {}, true, seconds(600));
+  CHECK(next_ttl(seconds(10)) == seconds(590));
+  host.beat(2, seconds(10), true, seconds(590));
+  CHECK(host.ceiling() == seconds(600) - kCeilingMargin);
+  CHECK(next_ttl(seconds(580)) == kTtl);
+  CHECK(host.membership.next_ttl(Duration::zero(), at(seconds(20))) == Duration::zero());
+  host.beat(3, seconds(20), false, seconds(700));  // the broker may have this ceiling
+  CHECK(next_ttl(seconds(30)) == seconds(690));
+}
+
 TEST_CASE("membership: a restarted agent goes on in the membership of the earlier one") {
   ModelledEtcd etcd;
   MemberHost host(etcd);
