@@ -126,6 +126,7 @@ constexpr Architecture kArchitectures[] = {
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = {},
+     .reads_rope_finetuned = true,
      .has_scales = true},
     {.name = "ernie4_5",
      .rope_style = RopeStyle::Interleaved,

@@ -112,7 +112,8 @@ TEST_CASE("recurrent: rows that a file groups by head are loaded one part after 
   GgufBuilder old = delta_net("qwen3next", 2)
                         .set("qwen3next.full_attention_interval", 2u)
                         .set("qwen3next.expert_count", 2u)
-                        .set("qwen3next.expert_used_count", 1u);
+                        .set("qwen3next.expert_used_count", 1u)
+                        .set("qwen3next.expert_shared_feed_forward_length", 64u);
   const auto config = config_of(old);
   REQUIRE(config.has_value());
   GgufBuilder file_builder;
@@ -169,4 +170,44 @@ TEST_CASE("recurrent: rows that a file groups by head are loaded one part after 
                                                                  {"blk.1.attn_q.weight", 24, 8},
                                                                  {"blk.1.attn_q.weight", 40, 8},
                                                                  {"blk.1.attn_q.weight", 56, 8}});
+}
+
+TEST_CASE("recurrent: a Mamba-2 layer may lack the bias of its convolution") {
+  GgufBuilder hybrid = delta_net("granitehybrid", 2)
+                           .set("granitehybrid.attention.head_count_kv", std::vector{0, 2})
+                           .tensor("blk.0.ssm_in.weight", TensorType::F32, {32, 100})
+                           .tensor("blk.0.ssm_conv1d.weight", TensorType::F32, {4, 64})
+                           .tensor("blk.0.ssm_dt.bias", TensorType::F32, {4})
+                           .tensor("blk.0.ssm_a", TensorType::F32, {1, 4})
+                           .tensor("blk.0.ssm_d", TensorType::F32, {1, 4})
+                           .tensor("blk.0.ssm_norm.weight", TensorType::F32, {16, 2})
+                           .tensor("blk.0.ssm_out.weight", TensorType::F32, {32, 32});
+  for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"})
+    hybrid.remove_tensor(std::string("blk.0.") + name + ".weight");
+  for (const bool has_bias : {false, true}) {
+    if (has_bias) hybrid.tensor("blk.0.ssm_conv1d.bias", TensorType::F32, {64});
+    const TemporaryFile path(hybrid.bytes());
+    const auto file = GgufFile::open(path.path());
+    REQUIRE(file.has_value());
+    const auto layout = make_weights_layout(*file, *read_config(*file));
+    if (!layout) FAIL(layout.error().detail);
+    CHECK((layout->find("blk.0.ssm_conv1d.bias") != nullptr) == has_bias);
+  }
+}
+
+TEST_CASE("recurrent: a file that names no shared expert has one if it has its tensors") {
+  const GgufBuilder experts = delta_net("granitehybrid", 2)
+                                  .set("granitehybrid.expert_count", 4u)
+                                  .set("granitehybrid.expert_used_count", 2u);
+  constexpr const char* kWidth = "granitehybrid.expert_shared_feed_forward_length";
+  const auto shared_width = [](const GgufBuilder& builder) {
+    const auto config = config_of(builder);
+    REQUIRE(config.has_value());
+    return config->experts.n_shared_ff;
+  };
+  CHECK(shared_width(experts) == 0);
+  CHECK(shared_width(GgufBuilder(experts).set(kWidth, 0u)) == 0);
+  CHECK(shared_width(GgufBuilder(experts).set(kWidth, 48u)) == 48);
+  CHECK(shared_width(GgufBuilder(experts).tensor("blk.1.ffn_up_shexp.weight", TensorType::F32,
+                                                 {32, 64})) == 64);
 }
