@@ -10,6 +10,7 @@
 #include "common/cli/suggest.hpp"
 #include "kernels/model/architecture_tensors.hpp"
 #include "kernels/model/config.hpp"
+#include "kernels/model/recurrent_tensors.hpp"
 
 namespace leasehold {
 namespace {
