@@ -172,29 +172,6 @@ TEST_CASE("recurrent: rows that a file groups by head are loaded one part after 
                                                                  {"blk.1.attn_q.weight", 56, 8}});
 }
 
-TEST_CASE("recurrent: a Mamba-2 layer may lack the bias of its convolution") {
-  GgufBuilder hybrid = delta_net("granitehybrid", 2)
-                           .set("granitehybrid.attention.head_count_kv", std::vector{0, 2})
-                           .tensor("blk.0.ssm_in.weight", TensorType::F32, {32, 100})
-                           .tensor("blk.0.ssm_conv1d.weight", TensorType::F32, {4, 64})
-                           .tensor("blk.0.ssm_dt.bias", TensorType::F32, {4})
-                           .tensor("blk.0.ssm_a", TensorType::F32, {1, 4})
-                           .tensor("blk.0.ssm_d", TensorType::F32, {1, 4})
-                           .tensor("blk.0.ssm_norm.weight", TensorType::F32, {16, 2})
-                           .tensor("blk.0.ssm_out.weight", TensorType::F32, {32, 32});
-  for (const char* name : {"attn_q", "attn_k", "attn_v", "attn_output"})
-    hybrid.remove_tensor(std::string("blk.0.") + name + ".weight");
-  for (const bool has_bias : {false, true}) {
-    if (has_bias) hybrid.tensor("blk.0.ssm_conv1d.bias", TensorType::F32, {64});
-    const TemporaryFile path(hybrid.bytes());
-    const auto file = GgufFile::open(path.path());
-    REQUIRE(file.has_value());
-    const auto layout = make_weights_layout(*file, *read_config(*file));
-    if (!layout) FAIL(layout.error().detail);
-    CHECK((layout->find("blk.0.ssm_conv1d.bias") != nullptr) == has_bias);
-  }
-}
-
 TEST_CASE("recurrent: a file that names no shared expert has one if it has its tensors") {
   const GgufBuilder experts = delta_net("granitehybrid", 2)
                                   .set("granitehybrid.expert_count", 4u)
