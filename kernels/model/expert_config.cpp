@@ -65,7 +65,7 @@ Result<void> read_groups(const ArchitectureKeys& keys, ExpertConfig& experts) {
   return {};
 }
 
-/// Whether a layer has a shared expert; files of some families name its width or count nowhere.
+/// Whether a layer has a shared expert. Some files have neither of its keys.
 bool has_shared_expert(const GgufFile& file) {
   return std::ranges::any_of(file.tensors(), [](const GgufTensor& tensor) {
     return std::string_view(tensor.name).ends_with(".ffn_up_shexp.weight");
