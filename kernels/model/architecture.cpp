@@ -10,6 +10,7 @@
 #include "common/cli/suggest.hpp"
 #include "kernels/model/architecture_tensors.hpp"
 #include "kernels/model/config.hpp"
+#include "kernels/model/recurrent_tensors.hpp"
 
 namespace leasehold {
 namespace {
@@ -126,6 +127,7 @@ constexpr Architecture kArchitectures[] = {
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = {},
+     .reads_rope_finetuned = true,
      .has_scales = true},
     {.name = "ernie4_5",
      .rope_style = RopeStyle::Interleaved,

@@ -19,6 +19,9 @@ namespace leasehold {
 /// Longer contexts are refused, because the RoPE angles must stay in the range of sin_cos.
 inline constexpr std::uint32_t kMaxContext = 1u << 24;
 
+/// Far above any width of a model, and far below one whose products overflow 32 bits.
+inline constexpr std::uint32_t kMaxWidth = 1u << 20;
+
 /// A key that this build ignores if it has its neutral value, and refuses otherwise.
 struct UnsupportedKey {
   std::string_view suffix;
@@ -82,6 +85,14 @@ class ArchitectureKeys {
   Result<float> between(std::string_view suffix, float low, float high, float value) const {
     if (value > low && value < high) return value;
     return corrupt("{} is {}, not between {} and {}", key(suffix), value, low, high);
+  }
+
+  /// A scale, or `fallback` if the file has none or writes 0 for it. The bounds keep quotients and
+  /// squares of scales finite.
+  Result<float> scale_or(std::string_view suffix, float fallback) const {
+    const auto scale = TRY(get_or<float>(suffix, 0.0f));
+    if (scale == 0.0f) return fallback;
+    return between(suffix, 1e-6f, 1e6f, scale);
   }
 
   template <class... Values>

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -9,6 +10,7 @@
 #include "kernels/model/architecture.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/display_name.hpp"
+#include "kernels/model/expert_config.hpp"
 #include "kernels/model/file_kind.hpp"
 #include "kernels/model/layer_config.hpp"
 
@@ -18,8 +20,6 @@ namespace {
 // Limits far above any model of these architectures, and far below values whose products overflow
 // 32 bits or whose buffers exhaust memory.
 constexpr std::uint32_t kMaxLayers = 1024;
-constexpr std::uint32_t kMaxWidth = 1u << 20;
-constexpr std::uint32_t kMaxExperts = 1024;
 constexpr std::uint32_t kMaxVocab = 1u << 22;
 
 constexpr const char* kLayerEmbedding = "embedding_length_per_layer_input";
@@ -34,7 +34,6 @@ constexpr UnsupportedKey kUnsupportedKeys[] = {
 /// The same, of architectures without has_shared_kv and without has_layer_embeddings.
 constexpr UnsupportedKey kSharedKvKeys[] = {{kSharedLayers, 0.0f}};
 constexpr UnsupportedKey kLayerEmbeddingKeys[] = {{kLayerEmbedding, 0.0f}};
-constexpr const char* kLatentSize = "moe_latent_size";
 /// The same, of architectures without has_latent_experts.
 constexpr UnsupportedKey kLatentKeys[] = {{kLatentSize, 0.0f}};
 constexpr const char* kAttentionSoftcap = "attn_logit_softcapping";
@@ -120,127 +119,16 @@ Result<void> read_context(const ArchitectureKeys& keys, const Architecture& arch
   return {};
 }
 
-/// A scale, or `fallback` if the file has none or writes 0 for it. The bounds keep quotients and
-/// squares of scales finite.
-Result<float> read_scale(const ArchitectureKeys& keys, std::string_view suffix, float fallback) {
-  const auto scale = TRY(keys.get_or<float>(suffix, 0.0f));
-  if (scale == 0.0f) return fallback;
-  return keys.between(suffix, 1e-6f, 1e6f, scale);
-}
-
-/// Reads whether the weights of the chosen experts are divided by their sum. Refuses what the
-/// architecture's row does not describe.
-Result<bool> read_weights_norm(const ArchitectureKeys& keys, const Architecture& architecture) {
-  constexpr std::string_view kKey = "expert_weights_norm";
-  const bool normalizes = architecture.normalize_expert_weights;
-  const bool asked = TRY(keys.get_or<bool>(kKey, normalizes));
-  if (asked == normalizes || architecture.reads_expert_weights_norm) return asked;
-  return keys.unsupported("{} is {}; this build computes {} with the opposite", keys.key(kKey),
-                          asked, architecture.name);
-}
-
-/// The gating of a file that does not name it.
-ExpertGating default_gating(const Architecture& architecture, const ModelConfig& config) {
-  const SigmoidModels& models = architecture.sigmoid_models;
-  const bool is_one_of_them = config.n_vocab == models.n_vocab &&
-                              config.n_layers >= models.least_layers &&
-                              config.n_layers <= models.most_layers;
-  return is_one_of_them ? ExpertGating::Sigmoid : architecture.expert_gating;
-}
-
-/// Reads the gating. Refuses what the architecture's row does not describe.
-Result<ExpertGating> read_gating(const ArchitectureKeys& keys, const Architecture& architecture,
-                                 const ModelConfig& config) {
-  constexpr std::string_view kKey = "expert_gating_func";
-  const auto asked = TRY(keys.get_or<std::uint32_t>(kKey, 0));
-  if (asked == 0) return default_gating(architecture, config);
-  const ExpertGating gating = asked == 2 ? ExpertGating::Sigmoid : ExpertGating::Softmax;
-  const bool is_known = asked == 1 || asked == 2;
-  if (is_known && (architecture.reads_expert_gating || gating == architecture.expert_gating))
-    return gating;
-  return keys.unsupported("{} is {}; this build computes {} with {}", keys.key(kKey), asked,
-                          architecture.name,
-                          architecture.reads_expert_gating ? "1, a softmax, or 2, a sigmoid"
-                          : architecture.expert_gating == ExpertGating::Sigmoid ? "2, a sigmoid"
-                                                                                : "1, a softmax");
-}
-
-/// Reads the groups of experts.
-Result<void> read_groups(const ArchitectureKeys& keys, ExpertConfig& experts) {
-  constexpr std::string_view kCount = "expert_group_count";
-  constexpr std::string_view kUsed = "expert_group_used_count";
-  if (TRY(keys.get_or<std::uint32_t>(kCount, 0)) <= 1) return {};
-  experts.n_groups = TRY(keys.count(kCount, kMaxExpertGroups));
-  experts.n_groups_used = TRY(keys.count(kUsed, kMaxExpertGroups));
-  if (experts.n_experts % experts.n_groups != 0)
-    return keys.corrupt("{} experts do not divide into {} groups", experts.n_experts,
-                        experts.n_groups);
-  const std::uint32_t reachable = experts.n_groups_used * (experts.n_experts / experts.n_groups);
-  if (experts.n_groups_used > experts.n_groups || experts.n_used > reachable)
-    return keys.corrupt("{} is {} of {} groups, for {} experts of a row", keys.key(kUsed),
-                        experts.n_groups_used, experts.n_groups, experts.n_used);
-  return {};
-}
-
-/// Reads the width of the shared expert. Some files have the width, others the number of experts
-/// that it replaces.
-Result<std::uint32_t> read_shared_width(const ArchitectureKeys& keys,
-                                        const Architecture& architecture, std::uint32_t expert_ff,
-                                        std::uint32_t n_ff) {
-  constexpr std::string_view kCount = "expert_shared_count";
-  if (!architecture.has_shared_expert) return 0;
-  if (keys.has(kCount) && TRY(keys.get<std::uint32_t>(kCount)) == 0) return 0;
-  if (n_ff == 0 && !keys.has("expert_shared_feed_forward_length") && !keys.has(kCount)) return 0;
-  if (!keys.has("expert_shared_feed_forward_length") && keys.has(kCount))
-    return TRY(keys.count(kCount, kMaxWidth / expert_ff)) * expert_ff;
-  return keys.count_or("expert_shared_feed_forward_length", kMaxWidth, n_ff);
-}
-
-/// `config` has its layers and tokens.
-Result<ExpertConfig> read_experts(const ArchitectureKeys& keys, const Architecture& architecture,
-                                  const ModelConfig& config, std::uint32_t n_ff) {
-  ExpertConfig experts{};
-  const bool supports_dense = !architecture.feed_forward.empty();
-  if (supports_dense && TRY(keys.get_or<std::uint32_t>("expert_count", 0)) == 0) return experts;
-  if (architecture.experts.empty())
-    return keys.unsupported("{} has experts; this build computes that architecture without",
-                            keys.key("expert_count"));
-  experts.n_experts = TRY(keys.count("expert_count", kMaxExperts));
-  experts.n_used = TRY(keys.count("expert_used_count", kMaxExperts));
-  if (experts.n_used > experts.n_experts)
-    return keys.corrupt("{} is {} of {} experts", keys.key("expert_used_count"), experts.n_used,
-                        experts.n_experts);
-  constexpr std::string_view kDense = "leading_dense_block_count";
-  experts.n_dense_layers = TRY(keys.get_or<std::uint32_t>(kDense, 0));
-  if (experts.n_dense_layers > config.n_layers)
-    return keys.corrupt("{} is {} of {} layers", keys.key(kDense), experts.n_dense_layers,
-                        config.n_layers);
-  if (experts.n_dense_layers > 0 && !supports_dense)
-    return keys.unsupported("{} is {}; this build computes {} with experts in every layer",
-                            keys.key(kDense), experts.n_dense_layers, architecture.name);
-  experts.n_ff = TRY(n_ff > 0 ? keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff)
-                              : keys.count("expert_feed_forward_length", kMaxWidth));
-  experts.n_shared_ff = TRY(read_shared_width(keys, architecture, experts.n_ff, n_ff));
-  TRY(read_groups(keys, experts));
-  experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));
-  experts.gating = TRY(read_gating(keys, architecture, config));
-  experts.are_beside_ff = architecture.has_experts_beside;
-  experts.scale = TRY(read_scale(keys, "expert_weights_scale", 1.0f));
-  if (architecture.has_latent_experts && TRY(keys.get_or<std::uint32_t>(kLatentSize, 0)) > 0)
-    experts.n_latent = TRY(keys.count(kLatentSize, kMaxWidth));
-  return experts;
-}
-
 /// Reads the widths of the feed-forwards. A list has an element for each block of the file; 0 marks
 /// a layer without one. A model with experts in every layer needs no width.
-Result<void> read_feed_forward(const ArchitectureKeys& keys, const Architecture& architecture,
-                               ModelConfig& config) {
+Result<void> read_feed_forward(const GgufFile& file, const ArchitectureKeys& keys,
+                               const Architecture& architecture, ModelConfig& config) {
   constexpr std::string_view kKey = "feed_forward_length";
   const bool may_lack = architecture.mixers.excludes_feed_forward;
   std::vector<std::uint32_t> widths(n_blocks(config), 0);
   if (keys.has(kKey) || !architecture.feed_forward.empty())
     widths = TRY(keys.counts(kKey, may_lack ? 0 : 1, kMaxWidth, n_blocks(config)));
-  config.experts = TRY(read_experts(keys, architecture, config, std::ranges::max(widths)));
+  config.experts = TRY(read_experts(file, keys, architecture, config, std::ranges::max(widths)));
   if (may_lack && config.experts.n_experts > 0)
     for (std::uint32_t layer = 0; layer < config.n_layers; ++layer)
       config.experts.has_feed_forward.push_back(widths[layer] > 0);
@@ -306,11 +194,11 @@ Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& archi
     config.scales.logits = TRY(keys.between(kLogitScale, 1e-6f, 1e6f, scale));
   }
   if (!architecture.has_scales) return {};
-  const float residual = TRY(read_scale(keys, "residual_scale", 1.0f));
+  const float residual = TRY(keys.scale_or("residual_scale", 1.0f));
   config.rms_epsilon /= residual * residual;
-  config.scales.embedding = TRY(read_scale(keys, "embedding_scale", 1.0f)) / residual;
-  config.scales.attention = TRY(read_scale(keys, "attention.scale", config.scales.attention));
-  config.scales.logits = 1.0f / TRY(read_scale(keys, kLogitScale, 1.0f));
+  config.scales.embedding = TRY(keys.scale_or("embedding_scale", 1.0f)) / residual;
+  config.scales.attention = TRY(keys.scale_or("attention.scale", config.scales.attention));
+  config.scales.logits = 1.0f / TRY(keys.scale_or(kLogitScale, 1.0f));
   return {};
 }
 
@@ -391,7 +279,7 @@ Result<ModelConfig> read_config(const GgufFile& file) {
   config.n_embd = TRY(keys.count("embedding_length", kMaxWidth));
   config.n_vocab = TRY(read_vocabulary_size(file, keys));
   config.layers.resize(config.n_layers);
-  TRY(read_feed_forward(keys, *architecture, config));
+  TRY(read_feed_forward(file, keys, *architecture, config));
   TRY(read_context(keys, *architecture, config));
   TRY(reject_unsupported_keys(keys, *architecture));
   TRY(read_attention(file, keys, *architecture, config));

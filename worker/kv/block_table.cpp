@@ -5,6 +5,7 @@
 #include "common/expects.hpp"
 
 namespace leasehold {
+
 /// Changes the state; no other function assigns it.
 void BlockTable::become(KvState to) {
   expects(may_become(state_, to), "KV blocks change their state as the table of states allows");

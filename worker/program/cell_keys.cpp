@@ -9,7 +9,7 @@
 namespace leasehold {
 namespace {
 
-constexpr auto kResolveTimeout = std::chrono::seconds(10);
+constexpr auto kCellCheckTimeout = std::chrono::seconds(10);
 /// The agent asks etcd a few times and other hosts for a part, for two seconds at most.
 constexpr auto kResolveTimeout = std::chrono::seconds(3);
 
@@ -38,7 +38,7 @@ void CellKeys::ask_broker(const std::string& api_key, OnChecked done) {
       [done = std::move(done)](Result<control::Payload> reply) mutable {
         done(key_of(std::move(reply)));
       },
-      kResolveTimeout);
+      kCellCheckTimeout);
 }
 
 void CellKeys::check(std::string api_key, OnChecked done) {

@@ -235,6 +235,9 @@ void Admission::start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known,
   } else if (last.value != 0) {
     state = tenancy.prefixes.states().take(last);  // not evicted meanwhile
   }
+  const bool is_known = end || last.value != 0;
+  ensures(deps_.limits.state_blocks == 0 || state.empty() != is_known,
+          "a text continues only where its state is known");
   const auto state_blocks = static_cast<std::uint32_t>(state.size());
   const bool is_copied = !end && state_blocks > 0 && room.spare >= state_blocks;
   const std::uint32_t held = (end ? 1 : 0) + (is_copied ? 0 : state_blocks);

@@ -26,10 +26,9 @@
 ///
 /// A full committed block stays cached under its lease (PrefixIndex), and a prompt that begins with
 /// the same text reuses it; KvAllocator evicts cached blocks. StateSnapshots caches recurrent
-/// states. Publications lends published texts to
-/// all tenants, and ProposalPlanner gives rows to proposed tokens. After the step a sequence frees
-/// the blocks beyond its text. A tenant is charged for the rows of wrong proposals, because they
-/// take as much time as right ones.
+/// states. Publications lends published texts to all tenants, and ProposalPlanner gives rows to
+/// proposed tokens. After the step a sequence frees the blocks beyond its text. A tenant is charged
+/// for the rows of wrong proposals, because they take as much time as right ones.
 ///
 /// Fairness: admissions and prefill chunks go to the tenant with the least token counter
 /// (TokenCounters), over all its leases; a prompt that fits in one step goes before long ones while

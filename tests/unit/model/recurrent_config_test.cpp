@@ -112,7 +112,8 @@ TEST_CASE("recurrent: rows that a file groups by head are loaded one part after 
   GgufBuilder old = delta_net("qwen3next", 2)
                         .set("qwen3next.full_attention_interval", 2u)
                         .set("qwen3next.expert_count", 2u)
-                        .set("qwen3next.expert_used_count", 1u);
+                        .set("qwen3next.expert_used_count", 1u)
+                        .set("qwen3next.expert_shared_feed_forward_length", 64u);
   const auto config = config_of(old);
   REQUIRE(config.has_value());
   GgufBuilder file_builder;
@@ -169,4 +170,21 @@ TEST_CASE("recurrent: rows that a file groups by head are loaded one part after 
                                                                  {"blk.1.attn_q.weight", 24, 8},
                                                                  {"blk.1.attn_q.weight", 40, 8},
                                                                  {"blk.1.attn_q.weight", 56, 8}});
+}
+
+TEST_CASE("recurrent: a file that names no shared expert has one if it has its tensors") {
+  const GgufBuilder experts = delta_net("granitehybrid", 2)
+                                  .set("granitehybrid.expert_count", 4u)
+                                  .set("granitehybrid.expert_used_count", 2u);
+  constexpr const char* kWidth = "granitehybrid.expert_shared_feed_forward_length";
+  const auto shared_width = [](const GgufBuilder& builder) {
+    const auto config = config_of(builder);
+    REQUIRE(config.has_value());
+    return config->experts.n_shared_ff;
+  };
+  CHECK(shared_width(experts) == 0);
+  CHECK(shared_width(GgufBuilder(experts).set(kWidth, 0u)) == 0);
+  CHECK(shared_width(GgufBuilder(experts).set(kWidth, 48u)) == 48);
+  CHECK(shared_width(GgufBuilder(experts).tensor("blk.1.ffn_up_shexp.weight", TensorType::F32,
+                                                 {32, 64})) == 64);
 }

@@ -96,6 +96,15 @@ TEST_CASE("config: some layers of smollm3 are not rotated") {
   CHECK_FALSE(config->rope.rotates(7));
 }
 
+TEST_CASE("config: granite is not rotated if the file says that its rotation is not trained") {
+  for (const bool is_trained : {false, true}) {
+    const auto config =
+        config_of(tiny_model("granite").set("granite.rope.scaling.finetuned", is_trained));
+    REQUIRE(config.has_value());
+    CHECK(config->rope.rotates(0) == is_trained);
+  }
+}
+
 TEST_CASE("config: a file with sections of positions has the pairs of halves") {
   const auto style = [](const std::vector<std::int32_t>& sections) {
     const auto config = config_of(tiny_model("glm4").set("glm4.rope.dimension_sections", sections));

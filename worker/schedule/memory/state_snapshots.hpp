@@ -2,10 +2,10 @@
 /// the same beginning can start there.
 ///
 /// A sequence leaves a copy whenever its committed positions are a multiple of kSnapshotPositions
-/// (its rows stop there: Sequence::rows_ready), unless its text has one there already. A
-/// copy is made only into blocks that are free or evictable, within the tenant's quota, and if
-/// every running sequence of the lease could still take its next block. It can be evicted at any
-/// time, so it never takes a block that a request needs.
+/// (its rows stop there: Sequence::rows_ready), unless its text has one there already. A copy is
+/// made only into blocks that are free or evictable, within the tenant's quota, and if every
+/// running sequence of the lease could still take its next block. It can be evicted at any time, so
+/// it never takes a block that a request needs.
 ///
 /// The copies are made in a step, like swaps (Transfers); the index gets the blocks afterwards.
 /// Until then the transfer owns them.
