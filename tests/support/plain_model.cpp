@@ -13,10 +13,6 @@
 namespace leasehold::testing {
 namespace {
 
-double sigmoid(double x) {
-  return 1 / (1 + std::exp(-x));
-}
-
 bool is_qwen35(std::string_view architecture) {
   return architecture.starts_with("qwen35") || architecture == "qwen3next";
 }
@@ -336,7 +332,7 @@ PlainModel::Vector PlainModel::attend(std::uint32_t layer, const Vector& x) {
     for (std::size_t p = 0; p < weights.size(); ++p)
       for (std::size_t d = 0; d < dim; ++d) out[head * dim + d] += weights[p] * values[p][from + d];
   }
-  for (std::size_t i = 0; i < gates.size(); ++i) out[i] *= sigmoid(gates[i]);
+  for (std::size_t i = 0; i < gates.size(); ++i) out[i] /= 1 + std::exp(-gates[i]);
   return project(layer, "attn_output", out);
 }
 
