@@ -70,8 +70,11 @@ inline constexpr TensorSpec kLfm2Recurrent[] = {
      "shortconv.in_proj.weight"},
     {"attn_qkv.weight", TensorDim::Embedding, TensorDim::Channels, Presence::Required,
      "shortconv.in_proj.weight"},
-    {"ssm_conv1d.weight", TensorDim::Taps, TensorDim::Channels, Presence::Required,
-     "shortconv.conv.weight", true},
+    {.name = "ssm_conv1d.weight",
+     .columns = TensorDim::Taps,
+     .rows = TensorDim::Channels,
+     .fused = "shortconv.conv.weight",
+     .is_f32 = true},
     {"ssm_out.weight", TensorDim::RecurrentValues, TensorDim::Embedding, Presence::Required,
      "shortconv.out_proj.weight"},
 };

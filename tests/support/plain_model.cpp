@@ -166,8 +166,7 @@ PlainModel::Vector PlainModel::normed(const Vector& row) const {
 }
 
 std::size_t PlainModel::head_dim(std::uint32_t layer) const {
-  const Matrix& query = of_layer(layer, "attn_q");
-  return query.values.size() / query.columns / config_.n_heads;
+  return config_.layers[layer].head_dim;
 }
 
 /// Normalises each head separately, or all together for a longer weight, if the model has one.

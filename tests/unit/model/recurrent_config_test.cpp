@@ -103,8 +103,8 @@ TEST_CASE("recurrent: layers without kv heads have the family's mixer") {
         Errc::UnsupportedModel, "layer 2 has attention and a feed-forward"},
        {GgufBuilder(nemotron).set("nemotron_h.attention.head_count_kv", Numbers{0, 3, 2, 0}),
         Errc::FileCorrupt, "3 kv heads"},
-       {tiny_model("qwen3").set("qwen3.attention.head_count_kv", Numbers{0, 2}),
-        Errc::UnsupportedModel, "is a list"}});
+       {tiny_model("qwen3").set("qwen3.attention.head_count_kv", Numbers{0, 2}), Errc::FileCorrupt,
+        "has the element 0"}});
 }
 
 TEST_CASE("recurrent: rows that a file groups by head are loaded one part after the other") {
