@@ -219,6 +219,7 @@ class Judge {
   void enter(const Recovered::Word& word, const State& state);
   void check_no_unit_in(const Lease& lease) const;
   TimePoint highest_ceiling() const;
+  TimePoint highest_replaced_since(TimePoint begin) const;
   void orphan(Lease& lease);
   void check_ceiling(const Request& request, TimePoint decided_at);
   void check_capacity(MemoryPool pool) const;
@@ -248,10 +249,14 @@ class Judge {
   std::map<ExtentId, Object> objects_;
   std::deque<Request> requests_;
   std::map<std::uint64_t, WatchedText> texts_;
-  std::string cell_tenant_;          ///< Empty: the machine is in no cell.
-  std::vector<TimePoint> ceilings_;  ///< In the order in which they were sent.
-  TimePoint ceiling_at_death_;       ///< The highest one in force when the last broker died.
-  std::size_t applied_ = 0;          ///< The newest one that a broker has applied.
+  struct Ceiling {
+    TimePoint at;
+    TimePoint replaced_at;  ///< When a broker was known to have applied a later one.
+  };
+  std::string cell_tenant_;        ///< Empty: the machine is in no cell.
+  std::vector<Ceiling> ceilings_;  ///< In the order in which they were sent.
+  TimePoint ceiling_at_death_;     ///< The highest one in force when the last broker died.
+  std::size_t applied_ = 0;        ///< The newest one that a broker has applied.
 };
 
 }  // namespace leasehold::simulation
