@@ -74,6 +74,8 @@ bool is_transient(const Error& error, Stage stage, const RetryContext& retry_con
     return true;  // the broker also reports this when the worker ended before the grant
   if (may_go_elsewhere(error, stage)) return true;
   if (passes_after_lease(error, stage, retry_context)) return true;
+  // The host may be out of its cell for long, and another one takes a text that has not begun.
+  if (error.code == Errc::CellLost) return retry_context.had_lease;
   const bool is_unreachable =
       error.code == Errc::ConnectionRefused || error.code == Errc::FileNotFound;
   if (!is_unreachable) return is_retryable(error.code);

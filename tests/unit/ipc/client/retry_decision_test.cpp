@@ -100,6 +100,7 @@ TEST_CASE("retry decision: temporary errors are retried") {
   std::vector<Retried> all{
       {"memory that the broker reclaims, without rebind", reclaiming, From::Broker, {}, 70ms},
       {"the same when it was refused often", reclaiming, From::Broker, late, 70ms},
+      {"a host out of its cell, after a lease", {Errc::CellLost, ""}, From::Broker, second, 100ms},
       {"a worker that the broker awaits", error_with_wait(Errc::NoModelLoaded, 20), From::Broker,
        late, 20ms},
       {"a wait that the broker asks for", error_with_wait(Errc::RebindRateLimited, 7'000),
@@ -189,6 +190,10 @@ TEST_CASE("retry decision: other errors are final") {
        {.rebind = true, .failures = 8}},
       {"blocks of other leases, before the first lease", error_with_wait(Errc::QuotaBlocks, 1'000),
        From::Broker, rebinds},
+      {"a host out of its cell, before the first lease",
+       {Errc::CellLost, ""},
+       From::Broker,
+       rebinds},
       {"blocks beyond the quota", {Errc::QuotaBlocks, ""}, From::Worker, kRebinds},
       {"a named worker, before the first lease",
        unknown,
