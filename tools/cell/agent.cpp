@@ -114,7 +114,21 @@ Duration Agent::time_to_next_beat() const {
   return left > Duration::zero() ? std::min(next, left) : next;
 }
 
+/// A host whose broker takes no ceiling runs nothing after the TTL. Without beats others expire it,
+/// so that its parts are free and changes do not wait for it. The broker is still asked.
+bool Agent::has_lost_broker() {
+  const bool is_lost =
+      membership_.is_member() && config_.ttl_ms > 0 && broker_.is_lost_for(config_.ttl());
+  if (is_lost) tell_broker();
+  return is_lost;
+}
+
 awaitable<void> Agent::beat() {
+  if (has_lost_broker()) {
+    co_return report_lost({Errc::BrokerLost,
+                           "the broker takes no ceiling, so this host does not beat; check that "
+                           "the broker runs"});
+  }
   const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
   const HostRecord record{.beat = {random_bits()},
                           .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),

@@ -36,6 +36,7 @@ class Agent {
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<void> read_config();
   boost::asio::awaitable<void> beat();
+  bool has_lost_broker();
   boost::asio::awaitable<void> expire_own_name(const etcd::TransactionReply& refusal);
   boost::asio::awaitable<void> pause(Duration time);
   void resume();

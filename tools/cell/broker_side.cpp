@@ -21,6 +21,7 @@ constexpr Duration kRetry = std::chrono::milliseconds(100);
 BrokerSide::BrokerSide(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
                        const Options& options)
     : io_(io),
+      clock_(clock),
       options_(options),
       broker_(io, options.broker_socket),
       tenants_(io, clock, etcd, broker_, options.address.cell),
@@ -41,13 +42,22 @@ void BrokerSide::set_membership(std::optional<PartOwner> owner, TimePoint ceilin
   tenants_.set_owner(owner_);
 }
 
+bool BrokerSide::is_lost_for(Duration time) const {
+  return unanswered_since_ && clock_.now() - *unanswered_since_ >= time;
+}
+
 void BrokerSide::send_ceiling() {
+  if (has_taken_ceiling_ && !unanswered_since_) unanswered_since_ = clock_.now();
   if (!broker_.is_connected()) return;
   const wire::CellCeiling message{
       .incarnation = owner_ ? static_cast<std::uint64_t>(owner_->incarnation.value) : 0,
       .ceiling_boottime_ns = owner_ ? ceiling_.boottime_ns : 0};
   broker_.send(std::string(wire::CellCeiling::kMethod), message.to_json(),
                [this](Result<control::Payload> reply) {
+                 if (reply) {
+                   has_taken_ceiling_ = true;
+                   unanswered_since_.reset();
+                 }
                  // A lost connection is reported where it ends.
                  if (!reply && reply.error().code != Errc::ConnectionLost)
                    report_lost(reply.error());

@@ -31,6 +31,8 @@ class BrokerSide {
   /// What the newest beat says. `owner` is empty outside of a membership; then `ceiling` is zero,
   /// and the broker revokes the leases of the cell's tenants.
   void set_membership(std::optional<PartOwner> owner, TimePoint ceiling);
+  /// True if the broker has taken a ceiling before, and none for at least this time.
+  bool is_lost_for(Duration time) const;
 
  private:
   boost::asio::awaitable<void> keep_connected();
@@ -39,6 +41,7 @@ class BrokerSide {
   void report_lost(const Error& error);
 
   boost::asio::io_context& io_;
+  const Clock& clock_;
   const Options& options_;
   BrokerLink broker_;
   HostTenants tenants_;
@@ -46,6 +49,8 @@ class BrokerSide {
   std::optional<PartOwner> owner_;
   TimePoint ceiling_;
   std::optional<Errc> lost_;  // why the broker cannot be used
+  bool has_taken_ceiling_ = false;
+  std::optional<TimePoint> unanswered_since_;  // when the oldest ceiling without a reply was due
 };
 
 }  // namespace leasehold::cell

@@ -175,6 +175,23 @@ TEST_CASE("cell: an agent beats on while it is asked for many keys that do not e
   CHECK_FALSE(host.agent().log().contains("no beat arrives"));
 }
 
+TEST_CASE("cell: a host whose broker is frozen is expired, although its agent runs") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.ask(key).status == 200);
+  const std::string id = rig.brokerctl({"keys", "-o", "json"}).json().at("items").at(0).at("key");
+  host.http().system().broker().signal(SIGSTOP).value();
+  const Printed revoked = rig.brokerctl({"keys", "revoke", id, "--wait"});
+  INFO(revoked.text << host.agent().log());
+  CHECK(revoked.exit_code == 0);
+  CHECK_THAT(revoked.text, Contains("expired"));
+  host.http().system().broker().signal(SIGCONT).value();
+  CHECK(host.answers(key, 401));
+}
+
 TEST_CASE("cell: limits are divided among the hosts that have requests, and returned when idle") {
   if (!has_etcd()) return;
   CellRig rig;
