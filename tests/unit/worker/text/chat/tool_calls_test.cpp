@@ -227,9 +227,10 @@ TEST_CASE("tool calls: the members of one call are not compared with each other"
            {R"(<tool_call>{"name":"f","arguments":{"x":[0)", ",{}", "]}}</tool_call>"}}) {
     std::string text = begin;
     for (int i = 0; text.size() + 100 < ToolCallParser::kMaxCallBytes; ++i) {
-      text += member;
-      if (const auto at = text.rfind('#'); at != std::string::npos)
-        text.replace(at, 1, std::to_string(i));
+      std::string next = member;
+      if (const auto at = next.find('#'); at != std::string::npos)
+        next.replace(at, 1, std::to_string(i));
+      text += next;
     }
     INFO(member);
     ToolCallParser parser;
