@@ -26,6 +26,32 @@ struct MixerBuffers {
   float* weights = nullptr;    // [max_rows, recurrent.n_heads]
 };
 
+/// The buffers of latent attention, which has no v.
+struct LatentBuffers {
+  float* query = nullptr;      // [max_rows, latent.query_rank]
+  float* unrotated = nullptr;  // [max_rows, n_heads, latent.unrotated_dim]
+  float* values = nullptr;     // [max_rows, n_heads, latent.value_dim]
+};
+
+/// The buffers of models with an embedding per layer.
+struct LayerEmbeddingBuffers {
+  float* all = nullptr;         // [max_rows, n_layers, n_layer_embd]
+  float* projection = nullptr;  // likewise; later [max_rows, n_layer_embd]
+};
+
+/// The buffers of a layer with experts.
+struct ExpertBuffers {
+  float* scores = nullptr;          // [max_rows, n_experts]
+  std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
+  float* weights = nullptr;         // [max_rows, n_used]
+  float* gate = nullptr;            // [max_rows, n_used, experts.n_ff]
+  float* up = nullptr;              // [max_rows, n_used, experts.n_ff]
+  float* out = nullptr;             // [max_rows, n_used, n_embd]; also the shared expert's
+  float* shared_gate = nullptr;     // [max_rows]
+  float* sum = nullptr;             // [max_rows, n_embd]; of experts beside a feed-forward
+  float* latent = nullptr;          // [max_rows, experts.n_latent]
+};
+
 /// Pointers into the backend's scratch memory.
 struct StepBuffers {
   float* x = nullptr;          // [max_rows, n_embd]
@@ -38,27 +64,10 @@ struct StepBuffers {
   float* up = nullptr;         // [max_rows, common_ff]
   float* logits = nullptr;     // [max_logit_rows, n_vocab]
 
-  // Used by models with latent attention, which have no v.
-  float* latent_query = nullptr;     // [max_rows, latent.query_rank]
-  float* unrotated_query = nullptr;  // [max_rows, n_heads, latent.unrotated_dim]
-  float* head_values = nullptr;      // [max_rows, n_heads, latent.value_dim]
-
-  // Used by models with an embedding per layer.
-  float* layer_embeddings = nullptr;  // [max_rows, n_layers, n_layer_embd]
-  float* layer_projection = nullptr;  // likewise; later [max_rows, n_layer_embd]
-
-  MixerBuffers mixer = {};  // of models with recurrent layers
-
-  // Used by models with experts.
-  float* scores = nullptr;          // [max_rows, n_experts]
-  std::uint32_t* chosen = nullptr;  // [max_rows, n_used]
-  float* expert_weights = nullptr;  // [max_rows, n_used]
-  float* expert_gate = nullptr;     // [max_rows, n_used, experts.n_ff]
-  float* expert_up = nullptr;       // [max_rows, n_used, experts.n_ff]
-  float* expert_out = nullptr;      // [max_rows, n_used, n_embd]; also the shared expert's
-  float* ffn_sum = nullptr;         // [max_rows, n_embd]; of experts beside a feed-forward
-  float* shared_gate = nullptr;     // [max_rows]
-  float* expert_latent = nullptr;   // [max_rows, experts.n_latent]
+  LatentBuffers latent = {};
+  LayerEmbeddingBuffers embedding = {};
+  MixerBuffers mixer = {};
+  ExpertBuffers experts = {};
 
   /// Calls `take(pointer, elements)` for each buffer that the model needs.
   template <class Take>
@@ -68,22 +77,22 @@ struct StepBuffers {
     take(normed, rows * config.n_embd);
     take(q, rows * config.n_heads * config.head_dim);
     take(k, rows * config.n_kv_heads * config.head_dim);
-    const LatentConfig& latent = config.latent;
-    const bool is_latent = latent.rank > 0;
+    const LatentConfig& of_latent = config.latent;
+    const bool is_latent = of_latent.rank > 0;
     take(v, is_latent ? 0 : rows * config.n_kv_heads * config.head_dim);
-    take(attention, rows * config.n_heads * (is_latent ? latent.rank : config.head_dim));
+    take(attention, rows * config.n_heads * (is_latent ? of_latent.rank : config.head_dim));
     take(gate, rows * common_ff(config));
     take(up, rows * common_ff(config));
     take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
     if (is_latent) {
-      take(latent_query, rows * latent.query_rank);
-      take(unrotated_query, rows * config.n_heads * latent.unrotated_dim);
-      take(head_values, rows * config.n_heads * latent.value_dim);
+      take(latent.query, rows * of_latent.query_rank);
+      take(latent.unrotated, rows * config.n_heads * of_latent.unrotated_dim);
+      take(latent.values, rows * config.n_heads * of_latent.value_dim);
     }
     if (config.n_layer_embd > 0) {
       const std::size_t elements = rows * config.n_layers * config.n_layer_embd;
-      take(layer_embeddings, elements);
-      take(layer_projection, elements);
+      take(embedding.all, elements);
+      take(embedding.projection, elements);
     }
     const RecurrentConfig& recurrent = config.recurrent;
     take(mixer.input, rows * recurrent.channels);
@@ -92,18 +101,18 @@ struct StepBuffers {
     take(mixer.values, rows * recurrent.n_values());
     take(mixer.steps, rows * recurrent.n_heads);
     take(mixer.weights, rows * recurrent.n_heads);
-    const ExpertConfig& experts = config.experts;
-    if (experts.n_experts == 0) return;
-    const std::size_t used = rows * experts.n_used;
-    take(scores, rows * experts.n_experts);
-    take(chosen, used);
-    take(expert_weights, used);
-    take(expert_gate, used * experts.n_ff);
-    take(expert_up, used * experts.n_ff);
-    take(expert_out, used * std::max(config.n_embd, experts.n_latent));
-    take(shared_gate, rows);
-    if (experts.are_beside_ff) take(ffn_sum, rows * config.n_embd);
-    take(expert_latent, rows * experts.n_latent);
+    const ExpertConfig& of_experts = config.experts;
+    if (of_experts.n_experts == 0) return;
+    const std::size_t used = rows * of_experts.n_used;
+    take(experts.scores, rows * of_experts.n_experts);
+    take(experts.chosen, used);
+    take(experts.weights, used);
+    take(experts.gate, used * of_experts.n_ff);
+    take(experts.up, used * of_experts.n_ff);
+    take(experts.out, used * std::max(config.n_embd, of_experts.n_latent));
+    take(experts.shared_gate, rows);
+    if (of_experts.are_beside_ff) take(experts.sum, rows * config.n_embd);
+    take(experts.latent, rows * of_experts.n_latent);
   }
 };
 

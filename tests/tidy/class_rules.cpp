@@ -17,10 +17,8 @@ constexpr auto kExceptions = std::to_array<ClassException>({
     {"leasehold::LeaseRecord", {.data_members = 52}, "What the broker knows of one lease."},
     {"leasehold::PromptRequest", {.data_members = 23}, "A request as a tenant sent it."},
     {"leasehold::State", {.data_members = 25}, "All state of the pure decisions."},
-    {"leasehold::StepBuffers", {.data_members = 24}, "One pointer for each buffer."},
     {"leasehold::Tenancy", {.data_members = 17}, "What the scheduler knows of one lease."},
     {"leasehold::Worker", {.data_members = 36}, "What the broker knows of one worker."},
-    {"leasehold::make_model::ModelShape", {.data_members = 18}, "One number for each size."},
 
     // One overload for each alternative of a variant.
     {"leasehold::brokerctl::Runner", {.functions = 43}, "One function for each verb."},

@@ -184,13 +184,15 @@ void add_layers(Metadata& metadata, const ModelRequest& request) {
                       [&](ByteSink& sink, auto layer) {
                         sink.number(static_cast<std::uint8_t>(request.has_window(layer)));
                       });
-  if (shape.window_head_width > 0) {
-    metadata.add(key("attention.key_length_swa"), shape.window_head_width);
-    metadata.add(key("attention.value_length_swa"), shape.window_head_width);
-    metadata.add(key("rope.dimension_count_swa"), shape.window_head_width);
+  if (request.layer_shape.window_head_width > 0) {
+    metadata.add(key("attention.key_length_swa"), request.layer_shape.window_head_width);
+    metadata.add(key("attention.value_length_swa"), request.layer_shape.window_head_width);
+    metadata.add(key("rope.dimension_count_swa"), request.layer_shape.window_head_width);
   }
-  if (shape.shared_layers > 0) metadata.add(key("attention.shared_kv_layers"), shape.shared_layers);
-  if (shape.layer_embd > 0) metadata.add(key("embedding_length_per_layer_input"), shape.layer_embd);
+  if (request.layer_shape.shared_layers > 0)
+    metadata.add(key("attention.shared_kv_layers"), request.layer_shape.shared_layers);
+  if (request.layer_shape.layer_embd > 0)
+    metadata.add(key("embedding_length_per_layer_input"), request.layer_shape.layer_embd);
 }
 /// Lists a number of each layer.
 template <class Number>

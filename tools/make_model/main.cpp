@@ -34,7 +34,7 @@ struct Options {
   std::optional<std::uint32_t> layers, embd, heads, kv_heads, head_dim, ffn, vocab, context;
   std::optional<std::uint32_t> experts, experts_used, expert_ffn, window;
   std::optional<std::uint32_t> dense_layers, rope_dim, latent_rank, query_rank;
-  std::optional<std::uint32_t> window_head_dim, shared_layers, layer_embd;
+  LayerShape layer_shape;
   StateSizes state;
   bool tied = false;
   bool has_optional = false;
@@ -104,13 +104,14 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--vocab", options.vocab, "Vocabulary size")->group(group);
   app.add_option("--context", options.context, "Context length in tokens")->group(group);
   app.add_option("--window", options.window, "Sliding window of attention in tokens")->group(group);
-  app.add_option("--window-head-dim", options.window_head_dim,
+  app.add_option("--window-head-dim", options.layer_shape.window_head_width,
                  "Width of one head in layers with a window; default: that of the others")
       ->group(group);
-  app.add_option("--shared-layers", options.shared_layers,
+  app.add_option("--shared-layers", options.layer_shape.shared_layers,
                  "Last layers, which read the keys and values of layers before them")
       ->group(group);
-  app.add_option("--layer-embd", options.layer_embd, "Width of the embeddings of each layer")
+  app.add_option("--layer-embd", options.layer_shape.layer_embd,
+                 "Width of the embeddings of each layer")
       ->group(group);
   app.add_flag("--tied", options.tied, "Use the embedding table as the output layer")->group(group);
 }
@@ -130,9 +131,6 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);
-  shape.window_head_width = options.window_head_dim.value_or(shape.window_head_width);
-  shape.shared_layers = options.shared_layers.value_or(shape.shared_layers);
-  shape.layer_embd = options.layer_embd.value_or(shape.layer_embd);
   shape.tied = shape.tied || options.tied;
   return shape;
 }
@@ -144,6 +142,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.latent_shape = {.rank = options.latent_rank.value_or(0),
                           .query_rank = options.query_rank.value_or(0),
                           .has_direct_queries = options.query_rank == 0u};
+  request.layer_shape = options.layer_shape;
   request.state = options.state;
   const WeightType weight = TRY(weight_type_from(options.type));
   request.type = weight.type;

@@ -115,19 +115,19 @@ Result<void> check_layers(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   const Architecture& row = request.row();
   const std::tuple<std::string_view, std::uint32_t, bool> options[] = {
-      {"--window-head-dim", shape.window_head_width, row.windows.full_every > 0},
-      {"--shared-layers", shape.shared_layers, row.has_shared_kv},
-      {"--layer-embd", shape.layer_embd, row.has_layer_embeddings}};
+      {"--window-head-dim", request.layer_shape.window_head_width, row.windows.full_every > 0},
+      {"--shared-layers", request.layer_shape.shared_layers, row.has_shared_kv},
+      {"--layer-embd", request.layer_shape.layer_embd, row.has_layer_embeddings}};
   for (const auto& [option, value, is_supported] : options)
     if (value > 0 && !is_supported)
       return fail(Errc::BadRequest, fmt::format("--arch {} has no {}; use 0 or another --arch",
                                                 request.architecture, option));
   const std::uint32_t most_shared = shape.layers > 2 ? shape.layers - 2 : 0;
-  TRY(within("--shared-layers", shape.shared_layers, 0, most_shared));
-  TRY(within("--layer-embd", shape.layer_embd, 0, kMaxWidth / shape.layers));
-  if (shape.window_head_dim() % 2 == 0 && shape.window_head_dim() <= kMaxHeadDim) return {};
+  TRY(within("--shared-layers", request.layer_shape.shared_layers, 0, most_shared));
+  TRY(within("--layer-embd", request.layer_shape.layer_embd, 0, kMaxWidth / shape.layers));
+  if (request.window_head_dim() % 2 == 0 && request.window_head_dim() <= kMaxHeadDim) return {};
   return fail(Errc::BadRequest, fmt::format("--window-head-dim {} must be even and at most {}",
-                                            shape.window_head_width, kMaxHeadDim));
+                                            request.layer_shape.window_head_width, kMaxHeadDim));
 }
 
 Result<void> check_heads(const ModelRequest& request) {
@@ -236,12 +236,12 @@ void choose_mixers(const ModelRequest& request, ModelConfig& config) {
 /// What windows and shared keys and values change.
 void choose_layers(const ModelRequest& request, ModelConfig& config) {
   const ModelShape& shape = request.shape;
-  config.n_layer_embd = shape.layer_embd;
-  const std::uint32_t first_shared = shape.layers - shape.shared_layers;
+  config.n_layer_embd = request.layer_shape.layer_embd;
+  const std::uint32_t first_shared = shape.layers - request.layer_shape.shared_layers;
   for (std::uint32_t layer = 0; layer < shape.layers; ++layer) {
     LayerConfig& one = config.layers[layer];
     const bool has_window = request.has_window(layer);
-    if (has_window) one.head_dim = shape.window_head_dim();
+    if (has_window) one.head_dim = request.window_head_dim();
     if (layer >= first_shared) one.kv_distance = layer - (first_shared - (has_window ? 2 : 1));
   }
 }
@@ -315,8 +315,8 @@ Result<void> check(const ModelRequest& request) {
       {"--ffn", shape.ffn},
       {"--expert-ffn", shape.expert_width()},
       {"--heads times --head-dim", shape.query_width()},
-      {"--heads times --window-head-dim", shape.heads * shape.window_head_dim()},
-      {"--layer-embd", shape.layer_embd},
+      {"--heads times --window-head-dim", shape.heads * request.window_head_dim()},
+      {"--layer-embd", request.layer_shape.layer_embd},
       {"--state-heads times --state-size", request.dimensions().recurrent.n_values()},
       {"--latent-rank", latent.rank},
       {"--query-rank", latent.query_rank},

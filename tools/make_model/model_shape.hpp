@@ -30,31 +30,32 @@ struct ModelShape {
   std::uint32_t vocab = 0;
   std::uint32_t context = 0;
   bool tied = false;
-  std::uint32_t head_width = 0;         ///< 0: embd / heads.
-  std::uint32_t experts = 0;            ///< 0: none.
-  std::uint32_t experts_used = 0;       ///< Experts used per token.
-  std::uint32_t expert_ffn = 0;         ///< 0: ffn.
-  std::uint32_t dense_layers = 0;       ///< The first layers, which have no experts.
-  std::uint32_t rope_width = 0;         ///< Rotated elements; 0: see ModelRequest::rope_dim.
-  std::uint32_t window = 0;             ///< Sliding window of attention in tokens; 0: no window.
-  std::uint32_t window_head_width = 0;  ///< Of layers with a window; 0: that of the others.
-  std::uint32_t shared_layers = 0;      ///< Last layers, which read keys and values of others.
-  std::uint32_t layer_embd = 0;         ///< Width of the embeddings of each layer; 0: none.
+  std::uint32_t head_width = 0;    ///< 0: embd / heads.
+  std::uint32_t experts = 0;       ///< 0: none.
+  std::uint32_t experts_used = 0;  ///< Experts used per token.
+  std::uint32_t expert_ffn = 0;    ///< 0: ffn.
+  std::uint32_t dense_layers = 0;  ///< The first layers, which have no experts.
+  std::uint32_t rope_width = 0;    ///< Rotated elements; 0: see ModelRequest::rope_dim.
+  std::uint32_t window = 0;        ///< Sliding window of attention in tokens; 0: no window.
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
   std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
-  std::uint32_t window_head_dim() const {
-    return window_head_width != 0 ? window_head_width : head_dim();
-  }
+};
+
+/// How the layers of a model differ from each other.
+struct LayerShape {
+  std::uint32_t window_head_width = 0;  ///< Of layers with a window; 0: that of the others.
+  std::uint32_t shared_layers = 0;      ///< Last layers, which read keys and values of others.
+  std::uint32_t layer_embd = 0;         ///< Width of the embeddings of each layer; 0: none.
 };
 
 /// What latent attention has besides.
 struct LatentShape {
   std::uint32_t rank = 0;           ///< 0: four times head_dim.
   std::uint32_t query_rank = 0;     ///< 0: embd / 2.
-  bool has_direct_queries = false;  ///< There is no query rank.
+  bool has_direct_queries = false;  ///< Queries are projected in one step.
 };
 
 /// Sizes of a recurrent state, in models that have one.
@@ -77,6 +78,7 @@ inline constexpr std::uint32_t kDefaultWindow = 64;
 struct ModelRequest {
   std::string_view architecture = "llama";  ///< A name of kernels/model/architecture.hpp.
   ModelShape shape;
+  LayerShape layer_shape = {};
   LatentShape latent_shape = {};
   StateSizes state = {};
   TensorType type = TensorType::F32;
@@ -93,6 +95,9 @@ struct ModelRequest {
   /// The window of the layers that have one; 0: none. Some architectures need one.
   std::uint32_t window() const {
     return shape.window > 0 || !row().windows.needs_width ? shape.window : kDefaultWindow;
+  }
+  std::uint32_t window_head_dim() const {
+    return layer_shape.window_head_width != 0 ? layer_shape.window_head_width : shape.head_dim();
   }
   /// Whether the file has divisors of the frequencies.
   bool has_divisors() const { return rope == Rope::Divisors || row().needs_rope_factors; }

@@ -142,11 +142,12 @@ std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   const ModelShape& shape = request.shape;
   Planner planner(request.type, request.is_mix);
   planner.fine_matrix("token_embd.weight", shape.vocab, shape.embd, shape.tied);
-  if (shape.layer_embd > 0) {
-    const std::uint64_t of_all_layers = std::uint64_t{shape.layers} * shape.layer_embd;
+  if (request.layer_shape.layer_embd > 0) {
+    const std::uint64_t of_all_layers =
+        std::uint64_t{shape.layers} * request.layer_shape.layer_embd;
     planner.fine_matrix("per_layer_token_embd.weight", shape.vocab, of_all_layers, false);
     planner.fine_matrix("per_layer_model_proj.weight", of_all_layers, shape.embd, false);
-    planner.gain("per_layer_proj_norm.weight", shape.layer_embd);
+    planner.gain("per_layer_proj_norm.weight", request.layer_shape.layer_embd);
   }
   LayerPlanner layers(planner, request);
   for (std::uint32_t i = 0; i < shape.layers; ++i) layers.plan(i);

@@ -64,7 +64,7 @@ class FeedForward {
     if (has_experts) experts_beside();
     if (!has_output_norm) return;
     // The scale follows what the layer adds last.
-    norm({.x = has_experts ? s_.ffn_sum : s_.normed,
+    norm({.x = has_experts ? s_.experts.sum : s_.normed,
           .weight = layer_.ffn_output_norm,
           .out = x_,
           .accumulate = true,
@@ -94,9 +94,9 @@ class FeedForward {
   }
 
   /// Writes the norm of the dense result, which is in s.normed, plus the norm of the experts'
-  /// result to s.ffn_sum. The router and the experts read x through norms of their own.
+  /// result to s.experts.sum. The router and the experts read x through norms of their own.
   void experts_beside() {
-    norm(layer_.dense_output_norm, s_.normed, s_.ffn_sum);
+    norm(layer_.dense_output_norm, s_.normed, s_.experts.sum);
     norm({.x = x_,
           .weight = layer_.router_norm,
           .out = s_.normed,
@@ -104,13 +104,13 @@ class FeedForward {
     route();
     norm(layer_.expert_input_norm, x_, s_.normed);
     routed_experts();
-    add_experts({.weights = s_.expert_weights,
+    add_experts({.weights = s_.experts.weights,
                  .out = s_.normed,
                  .n_terms = config_.experts.n_used,
                  .accumulate = false});
     norm({.x = s_.normed,
           .weight = layer_.expert_output_norm,
-          .out = s_.ffn_sum,
+          .out = s_.experts.sum,
           .accumulate = true});
   }
 
@@ -120,16 +120,16 @@ class FeedForward {
     matmul({.site = LaunchSite::ExpertRouter,
             .weight = layer_.expert_router,
             .x = s_.normed,
-            .out = s_.scores,
+            .out = s_.experts.scores,
             .bias = layer_.expert_router_bias});
     launch_([&](Backend& b) {
       return b.expert_routing(context_,
-                              {.scores = s_.scores,
+                              {.scores = s_.experts.scores,
                                .n_experts = experts.n_experts,
                                .n_used = experts.n_used,
                                .normalize_expert_weights = experts.normalize_expert_weights,
-                               .chosen = s_.chosen,
-                               .weights = s_.expert_weights,
+                               .chosen = s_.experts.chosen,
+                               .weights = s_.experts.weights,
                                .gating = experts.gating,
                                .selection_bias = layer_.expert_selection_bias,
                                .scale = experts.scale,
@@ -144,38 +144,38 @@ class FeedForward {
     const ExpertConfig& experts = config_.experts;
     const auto n_items = static_cast<std::uint32_t>(context_.rows.size()) * experts.n_used;
     const bool is_latent = experts.n_latent > 0;
-    if (is_latent) matmul({LaunchSite::ExpertUp, layer_.latent_down, s_.normed, s_.expert_latent});
+    if (is_latent) matmul({LaunchSite::ExpertUp, layer_.latent_down, s_.normed, s_.experts.latent});
     const bool has_gate = bool{layer_.expert_gate.data};
     ExpertMatmulArgs args{.site = LaunchSite::ExpertUp,
                           .weight = layer_.expert_up,
                           .n_experts = experts.n_experts,
-                          .chosen = s_.chosen,
+                          .chosen = s_.experts.chosen,
                           .n_items = n_items,
-                          .x = is_latent ? s_.expert_latent : s_.normed,
+                          .x = is_latent ? s_.experts.latent : s_.normed,
                           .items_per_x = experts.n_used,
-                          .out = has_gate ? s_.expert_up : s_.expert_gate,
+                          .out = has_gate ? s_.experts.up : s_.experts.gate,
                           .bias = layer_.expert_up_bias};
     const float* up = args.out;
     expert_matmul(args);
     if (has_gate) {
       args.site = LaunchSite::ExpertGate;
       args.weight = layer_.expert_gate;
-      args.out = s_.expert_gate;
+      args.out = s_.experts.gate;
       args.bias = layer_.expert_gate_bias;
       expert_matmul(args);
     }
     launch_([&](Backend& b) {
       return b.swiglu(context_,
-                      {s_.expert_gate, up, experts.n_used * experts.n_ff, config_.activation});
+                      {s_.experts.gate, up, experts.n_used * experts.n_ff, config_.activation});
     });
     expert_matmul({.site = LaunchSite::ExpertDown,
                    .weight = layer_.expert_down,
                    .n_experts = experts.n_experts,
-                   .chosen = s_.chosen,
+                   .chosen = s_.experts.chosen,
                    .n_items = n_items,
-                   .x = s_.expert_gate,
+                   .x = s_.experts.gate,
                    .items_per_x = 1,
-                   .out = s_.expert_out,
+                   .out = s_.experts.out,
                    .bias = layer_.expert_down_bias});
   }
 
@@ -183,9 +183,10 @@ class FeedForward {
   void shared_expert() {
     if (!layer_.shared_gate.data)
       return run_dense({.norm = nullptr, .x = s_.normed, .out = x_, .accumulate = true});
-    matmul({LaunchSite::ExpertRouter, layer_.shared_gate, s_.normed, s_.shared_gate});
-    run_dense({.norm = nullptr, .x = s_.normed, .out = s_.expert_out, .accumulate = false});
-    add_experts({.weights = s_.shared_gate, .out = x_, .n_terms = 1, .applies_sigmoid = true});
+    matmul({LaunchSite::ExpertRouter, layer_.shared_gate, s_.normed, s_.experts.shared_gate});
+    run_dense({.norm = nullptr, .x = s_.normed, .out = s_.experts.out, .accumulate = false});
+    add_experts(
+        {.weights = s_.experts.shared_gate, .out = x_, .n_terms = 1, .applies_sigmoid = true});
   }
 
   void matmul(const MatmulArgs& args) {
@@ -199,18 +200,19 @@ class FeedForward {
 
   /// Adds the weighted results of the chosen experts to x.
   void add_routed() {
-    WeightedSumArgs sum{.weights = s_.expert_weights, .out = x_, .n_terms = config_.experts.n_used};
+    WeightedSumArgs sum{
+        .weights = s_.experts.weights, .out = x_, .n_terms = config_.experts.n_used};
     if (!layer_.latent_up.data) return add_experts(sum);
-    sum.out = s_.expert_latent;
+    sum.out = s_.experts.latent;
     sum.width = config_.experts.n_latent;
     sum.accumulate = false;
     add_experts(sum);
-    matmul({LaunchSite::ExpertDown, layer_.latent_up, s_.expert_latent, x_, true});
+    matmul({LaunchSite::ExpertDown, layer_.latent_up, s_.experts.latent, x_, true});
   }
 
   /// Sums the results of experts, which are n_embd wide unless the sum says otherwise.
   void add_experts(WeightedSumArgs sum) {
-    sum.x = s_.expert_out;
+    sum.x = s_.experts.out;
     if (sum.width == 0) sum.width = config_.n_embd;
     launch_([&](Backend& b) { return b.weighted_sum(context_, sum); });
   }

@@ -24,16 +24,17 @@ class LatentAttention {
     const MatmulArgs key{LaunchSite::KeyProjection, layer_.key, s_.normed, s_.k};
     const float* x = s_.normed;
     if (config_.latent.query_rank > 0) {
-      x = s_.latent_query;
+      x = s_.latent.query;
       const MatmulArgs matmuls[] = {
-          {LaunchSite::QueryProjection, layer_.latent_query, s_.normed, s_.latent_query}, key};
+          {LaunchSite::QueryProjection, layer_.latent_query, s_.normed, s_.latent.query}, key};
       launch_([&](Backend& b) { return b.project(context_, {.matmuls = matmuls}); });
       norm_latent_query();
     } else {
       launch_([&](Backend& b) { return b.matmul(context_, key); });
     }
     launch_([&](Backend& b) {
-      return b.matmul(context_, {LaunchSite::QueryProjection, layer_.query, x, s_.unrotated_query});
+      return b.matmul(context_,
+                      {LaunchSite::QueryProjection, layer_.query, x, s_.latent.unrotated});
     });
     multiply_heads({.site = LaunchSite::QueryProjection,
                     .weight = layer_.rotated_query,
@@ -43,28 +44,28 @@ class LatentAttention {
                     .out_stride = config_.head_dim});
     multiply_heads({.site = LaunchSite::KeyProjection,
                     .weight = layer_.head_keys,
-                    .x = s_.unrotated_query,
+                    .x = s_.latent.unrotated,
                     .items_per_x = 1,
                     .out = s_.q,
                     .out_stride = config_.head_dim});
   }
 
-  /// Computes s.head_values of the rows from s.attention.
+  /// Computes s.latent.values of the rows from s.attention.
   void head_values() {
     multiply_heads({.site = LaunchSite::ValueProjection,
                     .weight = layer_.head_values,
                     .x = s_.attention,
                     .items_per_x = 1,
-                    .out = s_.head_values});
+                    .out = s_.latent.values});
   }
 
  private:
   void norm_latent_query() {
     launch_([&](Backend& b) {
       return b.rms_norm(context_, {.site = LaunchSite::QueryNorm,
-                                   .x = s_.latent_query,
+                                   .x = s_.latent.query,
                                    .weight = layer_.latent_query_norm,
-                                   .out = s_.latent_query,
+                                   .out = s_.latent.query,
                                    .width = config_.latent.query_rank,
                                    .epsilon = config_.head_epsilon});
     });

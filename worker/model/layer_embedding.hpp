@@ -31,17 +31,17 @@ class LayerEmbedding {
       return b.embedding(context_,
                          {.table = weights.table,
                           .tokens = tokens,
-                          .out = s_.layer_embeddings,
+                          .out = s_.embedding.all,
                           .scale = std::sqrt(static_cast<float>(config_.n_layer_embd) / 2.0f)});
     });
-    matmul(weights.projection, s_.x, s_.layer_projection);
+    matmul(weights.projection, s_.x, s_.embedding.projection);
     // The norm's input is the projection divided by sqrt(n_embd), which only changes epsilon.
     launch_([&](Backend& b) {
       return b.rms_norm(context_,
                         {.site = LaunchSite::LayerEmbedding,
-                         .x = s_.layer_projection,
+                         .x = s_.embedding.projection,
                          .weight = weights.norm,
-                         .out = s_.layer_embeddings,
+                         .out = s_.embedding.all,
                          .width = config_.n_layer_embd,
                          .epsilon = config_.rms_epsilon * static_cast<float>(config_.n_embd),
                          .scale = std::sqrt(0.5f),
@@ -55,11 +55,11 @@ class LayerEmbedding {
   void project(const LayerWeights& layer, const float* x, std::size_t first_row) {
     const std::uint32_t stride = config_.n_layers * config_.n_layer_embd;
     const std::size_t at = first_row * stride + std::size_t{context_.layer} * config_.n_layer_embd;
-    float* const gate = s_.layer_projection;  // of no use since `compute`
+    float* const gate = s_.embedding.projection;  // of no use since `compute`
     matmul(layer.embedding_gate, x, gate);
     launch_([&](Backend& b) {
       return b.swiglu(context_, {.gate = gate,
-                                 .up = s_.layer_embeddings + at,
+                                 .up = s_.embedding.all + at,
                                  .width = config_.n_layer_embd,
                                  .activation = config_.activation,
                                  .up_stride = stride});

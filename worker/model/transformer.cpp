@@ -207,7 +207,7 @@ class Transformer::Pass {
     const MatmulArgs output{.site = LaunchSite::AttentionOutput,
                             .weight = layer.attention_output,
                             .x = has_gate    ? gate.gate
-                                 : is_latent ? s().head_values
+                                 : is_latent ? s().latent.values
                                              : s().attention,
                             .out = has_norm ? s().normed : x(),
                             .accumulate = !has_norm,
