@@ -142,7 +142,7 @@ struct AttentionArgs {
 /// change in place, and so may keys and values.
 ///
 /// In a latent layer the norm of keys covers their first latent_dim elements, and the rotation the
-/// last `rope_dim` ones. There are no values.
+/// last `rope_dim` ones. `v` is not read.
 struct HeadsArgs {
   KvLayer layout;
   float* q;  ///< [n_rows, n_heads, head_dim]

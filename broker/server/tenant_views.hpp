@@ -11,7 +11,7 @@ namespace leasehold {
 /// At most `limit` tenants after `after`, ordered by name.
 std::vector<wire::TenantView> tenant_views(const State& state, const std::optional<TenantId>& after,
                                            std::size_t limit, TimePoint now);
-/// One tenant; nothing if there is no such tenant.
+/// The view of one tenant; empty if the broker does not know it.
 std::vector<wire::TenantView> view_of_tenant(const State& state, const TenantId& id, TimePoint now);
 /// At most `limit` keys after `after`, ordered by id.
 std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,

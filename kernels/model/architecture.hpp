@@ -31,7 +31,7 @@ enum class TensorDim : std::uint8_t {
   LayerEmbeddingOutput,  ///< n_embd; 0 if n_layer_embd is 0
   // Of latent attention; see LatentConfig.
   QueryRank,        ///< latent.query_rank
-  DirectQuery,      ///< n_embd if there is no query rank, otherwise 0
+  DirectQuery,      ///< n_embd without a query rank, otherwise 0
   UnrotatedHead,    ///< latent.unrotated_dim
   RotatedHead,      ///< rope.dim
   LatentRank,       ///< latent.rank
@@ -45,7 +45,7 @@ enum class TensorDim : std::uint8_t {
   GroupHeads,       ///< n_heads / n_groups
   RecurrentKey,     ///< key_dim
   RecurrentValue,   ///< head_dim
-  RecurrentValues,  ///< head_dim of all heads, or channels if there are no heads
+  RecurrentValues,  ///< head_dim of all heads, or channels without heads
   GroupValues,      ///< head_dim of all heads of a group
   LatentExpert,     ///< experts.n_latent
   ExpertEmbedding,  ///< experts.n_latent, or n_embd if that is 0

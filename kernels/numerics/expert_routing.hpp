@@ -52,7 +52,7 @@ struct RoutedRow {
   float total = 1;          // sum of all terms of a softmax; 1 if it is not needed
   /// Bit g: experts of group g may be chosen.
   std::uint32_t allowed_groups = ~std::uint32_t{0};
-  std::uint32_t group_size = 0;  // 0: there are no groups
+  std::uint32_t group_size = 0;  // 0: experts are not grouped
 
   /// The expert's probability, times `total`.
   LEASEHOLD_HD float term(std::uint32_t expert) const {

@@ -44,7 +44,7 @@ class RecurrentState {
   std::vector<BlockId> take_valid();
 
   /// The step wrote `to`, which is valid from now on. Precondition: the blocks are reserved, or
-  /// there is no state.
+  /// the model has no state.
   void commit();
   /// The next step starts from the zero state.
   void reset() { valid_.reset(); }

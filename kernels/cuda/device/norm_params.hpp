@@ -19,11 +19,11 @@ struct RmsNormParams {
   TileRows tiles;
   Int8Rows rounded;
   std::uint32_t width;
-  std::uint32_t vectors_per_row;  ///< Above 1: there are no second outputs.
+  std::uint32_t vectors_per_row;  ///< Above 1: only the first output is written.
   float epsilon;
   float scale;
   std::uint32_t is_centered;  ///< Not 0: subtracts the mean of x first.
-  std::uint32_t accumulate;   ///< Not 0: adds to `out`; there are no second outputs.
+  std::uint32_t accumulate;   ///< Not 0: adds to `out`, the only output.
   std::uint32_t fits_shared;  ///< Not 0: the launch has shared memory for a row of whole quads,
                               ///< at most four per thread.
 };

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kNoConfig = "there is no config, so the default terms hold";
+constexpr std::string_view kNoConfig = "config is not set, so the default terms apply";
 
 json json_of(const Share& share) {
   return {{"concurrent", share.concurrent},

@@ -33,7 +33,7 @@ struct StatePools {
 
 }  // namespace
 
-TEST_CASE("recurrent state: before the first commit there is no copy to read") {
+TEST_CASE("recurrent state: nothing is read before the first commit") {
   BlockPool pool;
   pool.add_extent(ExtentId{1}, 4);
   RecurrentState state(2);
