@@ -163,19 +163,13 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
   } else {
     if (stream_fields_.empty()) stream_fields_ = passed_on(exchange->answer.head);
     const auto identity = exchange->answer.head.only("Leasehold-Identity");
-    note_valid_key();
+    note_key(*shared_, *client_, kOk);
     HostAccepted accepted{.attempt = id, .identity = std::string(identity.value_or(""))};
     pass(accepted);
     if (!attempt->is_closed) log_other_arithmetic(*attempt, accepted.identity);
     co_await read_stream(id, attempt);
   }
   table.ended(attempt->host);
-}
-
-/// A host has accepted the key. Its other connections no longer share the places of its source.
-void TextRelay::note_valid_key() {
-  const auto key = client_->head().api_key();
-  if (!key.empty()) shared_->known_keys.accepted(key, {api_key_id(hash_of_api_key(key)).value});
 }
 
 /// The client has the identity of the first host in the head of its answer.

@@ -59,7 +59,6 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   boost::asio::awaitable<void> read_stream(AttemptId id, std::shared_ptr<Attempt> attempt);
   boost::asio::awaitable<void> finish_exchange(std::shared_ptr<Attempt> attempt);
   std::string request_for(const OpenHost& action) const;
-  void note_valid_key();
   void log_other_arithmetic(const Attempt& attempt, const std::string& identity) const;
 
   void leave();

@@ -49,6 +49,12 @@ def connect(address, timeout_s=None):
     return socket.create_connection((host, int(port)), timeout_s)
 
 
+def free_port():
+    """A port of 127.0.0.1 that was free a moment ago."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 def answers(address, target="/health"):
     """Whether a program answers the target with status 200."""
     with contextlib.suppress(OSError), connect(address, 5) as peer:

@@ -12,14 +12,13 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
 import cell
-from cell import Process, connect, wait_for
+from cell import Process, connect, free_port, wait_for
 from peer import Failure
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/models/leasehold-stories-q8_0.gguf")
@@ -27,12 +26,6 @@ MEMBERS = 3
 TTL_MS = 10000
 SLACK_MS = 500
 TENANT = "ann"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Etcd:

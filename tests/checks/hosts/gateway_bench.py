@@ -39,7 +39,6 @@ ROUNDS = ("kill_worker", "kill", "freeze", "drain")
 PAUSE_ROUNDS = {"kill_worker": "killed", "kill": "killed", "freeze": "frozen"}  # with the name of their samples
 PAUSE_TOKENS = 350
 MOST_PAUSE_ROUNDS = 200  # a round may have no sample: texts may end before their host fails
-LINK_TEXTS = 2  # times the texts of other rounds: half of them run on the near host, to which the others move
 SLOW_LINK_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
 
 
@@ -70,9 +69,9 @@ def measure_texts(settings, before_round, gateways, model, report):
         report["drain"]["gap_ratio"] = drain["p50"] / calm["p50"]
 
 
-def full_speed_rounds(texts, hosts, gateway):
+def full_speed_rounds(settings, hosts, gateway):
     """Texts of hosts without slow motion, which would make the prefill of what is known long."""
-    return faults.Rounds(hosts, cell.model_name(gateway.address, hosts.key), PAUSE_TOKENS, texts,
+    return faults.Rounds(hosts, cell.model_name(gateway.address, hosts.key), PAUSE_TOKENS, 2 * settings.texts,
                          ("greedy", "sampled"))
 
 
@@ -88,7 +87,7 @@ def measure_pauses(settings, before_round, report):
     with cell.Cell(settings.bin_dir, settings.model) as hosts:
         hosts.add_hosts(HOSTS)
         gateway = hosts.add_gateway()
-        rounds = full_speed_rounds(2 * settings.texts, hosts, gateway)
+        rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
         for name, samples in PAUSE_ROUNDS.items():
             def do_round(name=name):
@@ -143,7 +142,7 @@ def measure_link(settings, report):
         hosts.add_hosts(1, *SLOW_LINK_HOST)
         hosts.add_far_host(link, *SLOW_LINK_HOST)
         gateway = hosts.add_gateway("--plaintext-hosts")
-        rounds = full_speed_rounds(LINK_TEXTS * settings.texts, hosts, gateway)
+        rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
         repeat(rounds, "link_down", settings.samples, lambda: rounds.cut_link(gateway, link))
         add_texts(rounds, report)

@@ -52,13 +52,6 @@ class ModelledHosts:
             self.kill(i)
 
 
-def free_port():
-    """A port of 127.0.0.1 that was free a moment ago: other routers do not say which one they chose."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]
-
-
 def gateway_command(settings, hosts, port, _):
     named = [word for address in hosts for word in ("--hosts", address)]
     return [os.path.join(settings.bin_dir, "leasehold-gateway"), "--listen", f"127.0.0.1:{port}", *named]
@@ -66,12 +59,12 @@ def gateway_command(settings, hosts, port, _):
 
 def vllm_command(settings, hosts, port, _):
     return [os.path.join(settings.peers, "vllm-router"), "--worker-urls", *hosts, "--host", "127.0.0.1", "--port",
-            str(port), "--prometheus-port", str(free_port()), "--policy", "round_robin", "--log-level", "error"]
+            str(port), "--prometheus-port", str(cell.free_port()), "--policy", "round_robin", "--log-level", "error"]
 
 
 def sglang_command(settings, hosts, port, _):
     return [os.path.join(settings.peers, "sglang-router"), "launch", "--worker-urls", *hosts, "--host", "127.0.0.1",
-            "--port", str(port), "--prometheus-port", str(free_port()), "--policy", "round_robin", "--log-level",
+            "--port", str(port), "--prometheus-port", str(cell.free_port()), "--policy", "round_robin", "--log-level",
             "error"]
 
 
@@ -116,7 +109,7 @@ def known_routers(settings):
 
 class Router:
     def __init__(self, name, command, settings, hosts, folder):
-        self.address = f"127.0.0.1:{free_port()}"
+        self.address = f"127.0.0.1:{cell.free_port()}"
         log_path = os.path.join(folder, name + ".log")
         with open(log_path, "ab") as log:
             self.process = subprocess.Popen(command(settings, hosts, self.address.rsplit(":", 1)[1], folder),

@@ -5,7 +5,6 @@ gateway read the lines of their files, and a text survives the death of its host
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 
@@ -32,11 +31,6 @@ def document_lines():
              for part in (commands, worker, gateway)]
     assert sum(map(len, found)) <= MOST_LINES, f"{sum(map(len, found))} lines"
     return found
-
-
-def free_address():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 class DocumentHost(cell.Host):
@@ -76,7 +70,7 @@ def main():
     commands, settings, gateway_lines = document_lines()
     with cell.Cell(sys.argv[1], str(MODEL)) as hosts:
         for name in "ab":
-            hosts.hosts.append(DocumentHost(hosts, name, free_address(), (commands, settings)))
+            hosts.hosts.append(DocumentHost(hosts, name, f"127.0.0.1:{cell.free_port()}", (commands, settings)))
         for step in ("start_broker", "start_worker", "await_ready"):
             for host in hosts.hosts:
                 getattr(host, step)()
