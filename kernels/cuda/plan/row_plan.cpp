@@ -90,17 +90,16 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
   return {.kernel = "lh_swiglu",
           .grid = {blocks, context.n_rows},
           .block_threads = kThreads,
-          .params = KernelParams(
-              device::SwiGluParams{.gate = context.gate,
-                                   .gates = args.gate,
-                                   .up = args.up,
-                                   .tiles = prepared.tiles,
-                                   .rounded = prepared.rounded,
-                                   .part_largest = parts.largest,
-                                   .counters = parts.counters,
-                                   .width = args.width,
-                                   .up_stride = args.up_stride > 0 ? args.up_stride : args.width,
-                                   .activation = args.activation})};
+          .params = KernelParams(device::SwiGluParams{.gate = context.gate,
+                                                      .gates = args.gate,
+                                                      .up = args.up,
+                                                      .tiles = prepared.tiles,
+                                                      .rounded = prepared.rounded,
+                                                      .part_largest = parts.largest,
+                                                      .counters = parts.counters,
+                                                      .width = args.width,
+                                                      .up_stride = args.stride(),
+                                                      .activation = args.activation})};
 }
 
 KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,
