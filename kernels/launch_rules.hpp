@@ -90,11 +90,6 @@ inline RoutingVectors open_vectors(const LaunchPermit& permit, const ExpertRouti
           .scales = open_or_null(permit, args.expert_scales)};
 }
 
-/// The elements from a row of `up` to the next.
-inline std::size_t up_stride(const SwiGluArgs& args) {
-  return args.up_stride > 0 ? args.up_stride : args.width;
-}
-
 /// The factor of a norm's results, which the model may lack.
 inline float out_scale_of(const LaunchPermit& permit, const RmsNormArgs& args) {
   return args.out_scale ? *permit.open(args.out_scale) : 1.0F;

@@ -172,6 +172,9 @@ struct SwiGluArgs {
   std::uint32_t width;
   Activation activation = Activation::SwiGlu;
   std::uint32_t up_stride = 0;  ///< 0 means width. Projections need 0.
+
+  /// The elements from a row of `up` to the next.
+  std::uint32_t stride() const { return up_stride != 0 ? up_stride : width; }
 };
 
 /// x = cap · tanh(x / cap), elementwise.

@@ -142,8 +142,8 @@ inline StateRow state_row(const RecurrenceArgs& args, std::uint32_t r, std::uint
           .weight = args.weights[at]};
 }
 
-/// The state of a head for rows from `is_first_row` of its sequence on: later rows of a step read
-/// what the earlier ones wrote.
+/// The state of a head for a row of the step: the sequence's first one if `is_first_row`. Later
+/// ones read what the earlier ones wrote.
 inline StateHead state_head(const LaunchPermit& permit, const RecurrenceArgs& args,
                             std::uint32_t sequence, std::uint32_t head, bool is_first_row) {
   const StateTableView& table = args.state_tables[sequence];

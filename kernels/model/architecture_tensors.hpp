@@ -22,15 +22,6 @@ inline constexpr TensorSpec kLlamaAttention[] = {
     {"attn_output.bias", TensorDim::Embedding, TensorDim::One, Presence::Optional},
 };
 
-// The norm precedes the feed-forward too.
-inline constexpr TensorSpec kCohere2Attention[] = {
-    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
-    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
-    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
-    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
-    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
-};
-
 inline constexpr TensorSpec kQwen2Attention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
@@ -39,16 +30,6 @@ inline constexpr TensorSpec kQwen2Attention[] = {
     {"attn_k.bias", TensorDim::KeyValue, TensorDim::One},
     {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
     {"attn_v.bias", TensorDim::KeyValue, TensorDim::One},
-    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
-};
-
-inline constexpr TensorSpec kQwen3Attention[] = {
-    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
-    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
-    {"attn_q_norm.weight", TensorDim::Head, TensorDim::One},
-    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue},
-    {"attn_k_norm.weight", TensorDim::Head, TensorDim::One},
-    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue},
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
 };
 
@@ -107,6 +88,8 @@ inline constexpr TensorSpec kGemma2Attention[] = {
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
     {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
 };
+// The norm precedes the feed-forward too.
+inline constexpr auto kCohere2Attention = std::span(kGemma2Attention).first<5>();
 
 inline constexpr TensorSpec kGemma3Attention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
@@ -118,6 +101,7 @@ inline constexpr TensorSpec kGemma3Attention[] = {
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
     {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
 };
+inline constexpr auto kQwen3Attention = std::span(kGemma3Attention).first<7>();
 
 // Without attn_v, values are the products of attn_k.
 inline constexpr TensorSpec kGemma4Attention[] = {
@@ -219,15 +203,6 @@ inline constexpr TensorSpec kGlm4FeedForward[] = {
 };
 inline constexpr auto kFusedFeedForward = std::span(kGlm4FeedForward).first<4>();
 
-inline constexpr TensorSpec kGemmaFeedForward[] = {
-    {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
-    {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
-    {"ffn_up.weight", TensorDim::Embedding, TensorDim::FeedForward},
-    {"ffn_down.weight", TensorDim::FeedForward, TensorDim::Embedding},
-    {"post_ffw_norm.weight", TensorDim::Embedding, TensorDim::One},
-};
-inline constexpr auto kOlmo2FeedForward = std::span(kGemmaFeedForward).last<4>();
-
 inline constexpr TensorSpec kGemma4FeedForward[] = {
     {"ffn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"ffn_gate.weight", TensorDim::Embedding, TensorDim::FeedForward},
@@ -239,6 +214,8 @@ inline constexpr TensorSpec kGemma4FeedForward[] = {
     {"post_norm.weight", TensorDim::LayerEmbeddingOutput, TensorDim::One},
     {"layer_output_scale.weight", TensorDim::One, TensorDim::One, Presence::Optional},
 };
+inline constexpr auto kGemmaFeedForward = std::span(kGemma4FeedForward).first<5>();
+inline constexpr auto kOlmo2FeedForward = kGemmaFeedForward.last<4>();
 
 // Beside the feed-forward. The norm of the feed-forward's result and the norms of the experts'
 // input and result are the first three.

@@ -26,8 +26,8 @@ struct CapacityPlan {
   std::uint64_t weights_bytes = 0;
   std::uint64_t kv_bytes_per_token = 0;
   std::uint64_t block_bytes = 0;
-  std::uint32_t state_blocks_per_tenant =
-      0;                                ///< Both copies of the recurrent state of one request.
+  /// Both copies of the recurrent state of one request.
+  std::uint32_t state_blocks_per_tenant = 0;
   std::uint32_t blocks_per_tenant = 0;  ///< Positions, record and state of one request.
   std::uint64_t extent_bytes = 0;
   std::uint32_t extents_per_tenant = 0;  ///< A lease has whole extents.

@@ -212,12 +212,7 @@ std::unexpected<Error> unknown_architecture(const GgufFile& file, std::string_vi
 }
 
 Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const ArchitectureKeys& keys) {
-  const GgufTensor* embedding = file.find("token_embd.weight");
-  if (embedding == nullptr)
-    return fail(
-        Errc::MissingWeight,
-        fmt::format("{}: has no tensor token_embd.weight; convert the model again", file.path()));
-  const std::uint64_t n_rows = embedding->rows();
+  const std::uint64_t n_rows = TRY(file.tensor("token_embd.weight"))->rows();
   const std::uint64_t n_tokens = TRY(file.length("tokenizer.ggml.tokens"));
   if (n_rows != n_tokens)
     return keys.corrupt("token_embd.weight has {} rows for {} tokens", n_rows, n_tokens);

@@ -1,7 +1,5 @@
 #include "kernels/model/rope_config.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <span>
 #include <tuple>
@@ -130,23 +128,18 @@ Result<std::vector<float>> read_factors(const GgufFile& file, const Architecture
   return keys.corrupt("tensor {} has a value that is not a valid divisor", tensor_name);
 }
 
-std::unexpected<Error> missing(const GgufFile& file, std::string_view tensor) {
-  return fail(Errc::MissingWeight,
-              fmt::format("{}: has no tensor {}; convert the model again", file.path(), tensor));
-}
-
 Result<void> read_all_factors(const GgufFile& file, const ArchitectureKeys& keys,
                               const Architecture& architecture, RopeConfig& config) {
   const std::uint32_t pairs = config.dim / 2;
   config.freq_factors = TRY(read_factors(file, keys, kRopeFreqFactors, pairs));
   config.short_factors = TRY(read_factors(file, keys, kShortRopeFactors, pairs));
   if (config.freq_factors.empty() && architecture.needs_rope_factors)
-    return missing(file, kRopeFreqFactors);
+    TRY(file.tensor(kRopeFreqFactors));
   std::vector<float> of_long = TRY(read_factors(file, keys, kLongRopeFactors, pairs));
   if (config.short_factors.empty() && of_long.empty()) return {};
   for (const auto& [tensor_name, factors] :
        {std::pair(kShortRopeFactors, &config.short_factors), std::pair(kLongRopeFactors, &of_long)})
-    if (factors->empty()) return missing(file, tensor_name);
+    if (factors->empty()) TRY(file.tensor(tensor_name));
   if (!config.freq_factors.empty())
     return keys.corrupt("has both {} and {}; one of them must divide the frequencies",
                         kRopeFreqFactors, kLongRopeFactors);

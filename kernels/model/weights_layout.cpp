@@ -125,10 +125,7 @@ MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32
 /// Finds the tensor and checks its shape.
 Result<const GgufTensor*> find_tensor(const GgufFile& file, const std::string& name,
                                       std::uint32_t rows, std::uint32_t columns) {
-  const GgufTensor* tensor = file.find(name);
-  if (tensor == nullptr)
-    return fail(Errc::MissingWeight,
-                fmt::format("{}: has no tensor {}; convert the model again", file.path(), name));
+  const GgufTensor* tensor = TRY(file.tensor(name));
   if (tensor->columns() == columns && tensor->rows() == rows) return tensor;
   return fail(Errc::FileCorrupt,
               fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",

@@ -275,7 +275,7 @@ LaunchStatus ReferenceBackend::swiglu(const LaunchContext& context, const SwiGlu
   expect_within_limits(limits_, context);
   const auto gate_row = [&](const LaunchPermit&, std::size_t r) {
     float* gate = args.gate + r * args.width;
-    const float* up = args.up + r * up_stride(args);
+    const float* up = args.up + r * args.stride();
     for (std::uint32_t i = 0; i < args.width; ++i) gate[i] = gated(args.activation, gate[i], up[i]);
   };
   return each_unit(context, label(context, LaunchSite::SwiGlu), context.rows.size(), gate_row);

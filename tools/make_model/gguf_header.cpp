@@ -123,24 +123,27 @@ void add_general(Metadata& metadata, const ModelRequest& request) {
   metadata.add("general.file_type", file_type(request));
 }
 
+/// A function that puts the architecture before the rest of a key's name.
+auto keys_of(const ModelRequest& request) {
+  return [&request](std::string_view rest) {
+    return fmt::format("{}.{}", request.architecture, rest);
+  };
+}
+
 void add_rope(Metadata& metadata, const ModelRequest& request) {
   if (request.rope != Rope::Linear && request.rope != Rope::Yarn) return;
   const bool is_yarn = request.rope == Rope::Yarn;
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.rope.scaling.{}", request.architecture, rest);
-  };
-  metadata.add(key("type"), std::string_view(is_yarn ? "yarn" : "linear"));
-  metadata.add(key("factor"), kRopeFactor);
+  const auto key = keys_of(request);
+  metadata.add(key("rope.scaling.type"), std::string_view(is_yarn ? "yarn" : "linear"));
+  metadata.add(key("rope.scaling.factor"), kRopeFactor);
   if (is_yarn)
-    metadata.add(key("original_context_length"),
+    metadata.add(key("rope.scaling.original_context_length"),
                  request.shape.context / static_cast<std::uint32_t>(kRopeFactor));
 }
 
 void add_experts(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", request.architecture, rest);
-  };
+  const auto key = keys_of(request);
   metadata.add(key("expert_count"), shape.experts);
   metadata.add(key("expert_used_count"), shape.experts_used);
   metadata.add(key("expert_feed_forward_length"), shape.expert_width());
@@ -156,9 +159,7 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
 
 /// The keys of latent attention, with those of experts that other programs need in models without.
 void add_latent(Metadata& metadata, const ModelRequest& request) {
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", request.architecture, rest);
-  };
+  const auto key = keys_of(request);
   const LatentConfig latent = request.latent();
   metadata.add(key("attention.key_length"), latent.rank + request.rope_dim());
   metadata.add(key("attention.value_length"), latent.rank);
@@ -175,9 +176,7 @@ void add_latent(Metadata& metadata, const ModelRequest& request) {
 /// What layers with a window, layers that share keys and values, and embeddings of layers need.
 void add_layers(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", request.architecture, rest);
-  };
+  const auto key = keys_of(request);
   if (request.window() > 0) metadata.add(key("attention.sliding_window"), request.window());
   if (request.row().windows.needs_pattern)
     metadata.add_list(key("attention.sliding_window_pattern"), GgufType::Bool, shape.layers,
@@ -194,6 +193,7 @@ void add_layers(Metadata& metadata, const ModelRequest& request) {
   if (request.layer_shape.layer_embd > 0)
     metadata.add(key("embedding_length_per_layer_input"), request.layer_shape.layer_embd);
 }
+
 /// Lists a number of each layer.
 template <class Number>
 void add_per_layer(Metadata& metadata, std::string_view key, const ModelConfig& config,
@@ -208,9 +208,7 @@ void add_per_layer(Metadata& metadata, std::string_view key, const ModelConfig& 
 void add_layer_sizes(Metadata& metadata, const ModelRequest& request) {
   const MixerRule& rule = request.row().mixers;
   const ModelConfig config = request.dimensions();
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", request.architecture, rest);
-  };
+  const auto key = keys_of(request);
   if (rule.excludes_feed_forward)
     add_per_layer(metadata, key("feed_forward_length"), config, [&](std::uint32_t i) {
       return config.layers[i].mixer == Mixer::None ? request.shape.ffn : 0;
@@ -233,7 +231,7 @@ void add_state(Metadata& metadata, const ModelRequest& request) {
   const MixerRule& rule = request.row().mixers;
   const RecurrentConfig state = request.dimensions().recurrent;
   const auto add = [&](std::string_view rest, std::uint32_t value) {
-    metadata.add(fmt::format("{}.{}", request.architecture, rest), value);
+    metadata.add(keys_of(request)(rest), value);
   };
   if (rule.mixer == Mixer::ShortConvolution) return add("shortconv.l_cache", state.n_taps);
   add("ssm.conv_kernel", state.n_taps);
@@ -247,9 +245,7 @@ void add_state(Metadata& metadata, const ModelRequest& request) {
 
 void add_shape(Metadata& metadata, const ModelRequest& request) {
   const ModelShape& shape = request.shape;
-  const auto key = [&](std::string_view rest) {
-    return fmt::format("{}.{}", request.architecture, rest);
-  };
+  const auto key = keys_of(request);
   const bool is_llama = request.architecture == "llama";
   metadata.add(key("context_length"), shape.context);
   metadata.add(key("embedding_length"), shape.embd);

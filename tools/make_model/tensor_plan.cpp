@@ -102,13 +102,12 @@ class LayerPlanner {
     const std::uint32_t columns = dimension_of(spec.columns);
     if (columns == 0 || dimension_of(spec.rows) == 0) return;
     if (spec.presence == Presence::Optional && !request_.has_optional) return;
-    const bool is_alone = is_vector(spec) && !spec.fused.empty();
-    const std::string name = prefix_ + std::string(is_alone ? spec.fused : spec.name);
+    const bool is_f32 = is_vector(spec) || spec.is_f32;
+    const bool is_renamed = is_f32 && !spec.fused.empty();
+    const std::string name = prefix_ + std::string(is_renamed ? spec.fused : spec.name);
     const std::uint32_t n_matrices = matrix_count(spec, config_);
-    if (is_vector(spec)) return planner_.vector(name, columns, fill_of(name), n_matrices);
-    if (spec.is_f32)
-      return planner_.vector(prefix_ + std::string(spec.fused.empty() ? spec.name : spec.fused),
-                             columns, fill_of(name), dimension_of(spec.rows));
+    if (is_f32)
+      return planner_.vector(name, columns, fill_of(name), dimension_of(spec.rows) * n_matrices);
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
     // A worker also reads fused experts.

@@ -47,11 +47,12 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
                                           std::span<const BlockId> own_blocks,
                                           const BlockPool& pool) const {
   std::set<BlockId> named;
+  const auto is_unused = [this](BlockId block) {
+    return !unshared_.contains(block) && !uses_.contains(block);
+  };
   for (const BlockId own : own_blocks) {
     if (!pool.contains(own)) return wrong(record, "lies outside the lease");
-    const bool is_free =
-        !own_blocks_.contains(own) && !uses_.contains(own) && !state_blocks_.contains(own);
-    if (!is_free || !named.insert(own).second) return wrong(record, "shares its own blocks");
+    if (!is_unused(own) || !named.insert(own).second) return wrong(record, "shares its own blocks");
   }
   for (std::uint32_t i = 0; i < record.blocks.size(); ++i) {
     const BlockId block = record.blocks[i];
@@ -59,12 +60,11 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
       return wrong(record,
                    "names a block outside the lease, as that of a reader of a published text does");
     if (!named.insert(block).second) return wrong(record, "names a block twice");
-    if (own_blocks_.contains(block) || state_blocks_.contains(block) || !is_same_text(record, i))
+    if (unshared_.contains(block) || !is_same_text(record, i))
       return wrong(record, "names a block that another record uses");
   }
   for (const BlockId block : record.state) {
-    const bool is_free = pool.contains(block) && !own_blocks_.contains(block) &&
-                         !uses_.contains(block) && !state_blocks_.contains(block);
+    const bool is_free = pool.contains(block) && is_unused(block);
     if (!is_free || !named.insert(block).second)
       return wrong(record, "names a block of its state outside the lease, or twice");
   }
@@ -76,8 +76,8 @@ Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId>
   TRY(check_tokens(record));
   TRY(check_state(record));
   TRY(check_blocks(record, own_blocks, pool));
-  own_blocks_.insert(own_blocks.begin(), own_blocks.end());
-  state_blocks_.insert(record.state.begin(), record.state.end());
+  unshared_.insert(own_blocks.begin(), own_blocks.end());
+  unshared_.insert(record.state.begin(), record.state.end());
   for (std::uint32_t i = 0; i < record.blocks.size(); ++i)
     uses_.try_emplace(record.blocks[i], Use{.record = records_.size(), .block = i});
   records_.push_back(std::move(record));

@@ -36,9 +36,7 @@ class AdoptedRecords {
                    const BlockPool& pool);
 
   /// Takes the committed blocks out of the pool and adds them to the index as unused entries, each
-  /// end with its state.
-  /// Returns the number of blocks.
-  /// Precondition: no block of the pool is held.
+  /// end with its state. Returns the number of blocks. Precondition: no block of the pool is held.
   std::uint32_t cache(const TenantId& owner, BlockPool& pool, PrefixIndex& index) const;
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(records_.size()); }
@@ -58,13 +56,12 @@ class AdoptedRecords {
 
   Model model_;
   std::vector<SequenceRecord> records_;
-  std::set<BlockId> own_blocks_;  // of all records
+  std::set<BlockId> unshared_;  // blocks of all records themselves and of their states
   struct Use {
     std::size_t record = 0;
     std::uint32_t block = 0;  // index in the record's `blocks`
   };
-  std::map<BlockId, Use> uses_;     // first use of each block in any record
-  std::set<BlockId> state_blocks_;  // of all records
+  std::map<BlockId, Use> uses_;  // first use of each block in any record
 };
 
 }  // namespace leasehold

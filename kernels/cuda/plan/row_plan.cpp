@@ -48,6 +48,7 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
 
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
                            const PreparedRows& prepared, const float* out_scale) {
+  expects(!args.has_own_weights, "cards refuse the models whose norms have several weights");
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool fits_shared = row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
   const device::RmsNormParams params{.gate = context.gate,
@@ -90,17 +91,16 @@ KernelLaunch plan_swiglu(const PlanContext& context, const SwiGluArgs& args,
   return {.kernel = "lh_swiglu",
           .grid = {blocks, context.n_rows},
           .block_threads = kThreads,
-          .params = KernelParams(
-              device::SwiGluParams{.gate = context.gate,
-                                   .gates = args.gate,
-                                   .up = args.up,
-                                   .tiles = prepared.tiles,
-                                   .rounded = prepared.rounded,
-                                   .part_largest = parts.largest,
-                                   .counters = parts.counters,
-                                   .width = args.width,
-                                   .up_stride = args.up_stride > 0 ? args.up_stride : args.width,
-                                   .activation = args.activation})};
+          .params = KernelParams(device::SwiGluParams{.gate = context.gate,
+                                                      .gates = args.gate,
+                                                      .up = args.up,
+                                                      .tiles = prepared.tiles,
+                                                      .rounded = prepared.rounded,
+                                                      .part_largest = parts.largest,
+                                                      .counters = parts.counters,
+                                                      .width = args.width,
+                                                      .up_stride = args.stride(),
+                                                      .activation = args.activation})};
 }
 
 KernelLaunch plan_softcap(const PlanContext& context, const SoftcapArgs& args,

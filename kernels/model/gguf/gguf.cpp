@@ -88,6 +88,12 @@ const GgufTensor* GgufFile::find(std::string_view name) const {
   return entry == directory_.tensor_index.end() ? nullptr : &directory_.tensors[entry->second];
 }
 
+Result<const GgufTensor*> GgufFile::tensor(std::string_view name) const {
+  if (const GgufTensor* found = find(name)) return found;
+  return fail(Errc::MissingWeight,
+              fmt::format("{}: has no tensor {}; convert the model again", path(), name));
+}
+
 std::span<const std::byte> GgufFile::data(const GgufTensor& tensor) const {
   return part(tensor.part).bytes().subspan(tensor.offset, tensor.size_bytes);
 }

@@ -69,6 +69,8 @@ class GgufFile {
 
   /// Returns null if there is no such tensor.
   const GgufTensor* find(std::string_view name) const;
+  /// The tensor, never null. Errors: MissingWeight.
+  Result<const GgufTensor*> tensor(std::string_view name) const;
 
   /// The tensor's bytes in the mapping.
   std::span<const std::byte> data(const GgufTensor& tensor) const;

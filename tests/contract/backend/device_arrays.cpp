@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/launch_rules.hpp"
 #include "tests/support/leased_memory.hpp"
 
 namespace leasehold::testing {
@@ -204,7 +203,7 @@ LaunchStatus DeviceArrays::attention(const LaunchContext& context, const Attenti
 SwiGluArgs DeviceArrays::on_device(const LaunchContext& context, const SwiGluArgs& args) {
   SwiGluArgs here = args;
   here.gate = on_device(args.gate, context.rows.size() * args.width);
-  here.up = on_device(args.up, context.rows.size() * up_stride(args));
+  here.up = on_device(args.up, context.rows.size() * args.stride());
   return here;
 }
 LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {

@@ -116,8 +116,7 @@ TEST_CASE("recurrent: rows that a file groups by head are loaded one part after 
                         .set("qwen3next.expert_shared_feed_forward_length", 64u);
   const auto config = config_of(old);
   REQUIRE(config.has_value());
-  GgufBuilder file_builder;
-  file_builder = old;
+  GgufBuilder file_builder = old;
   const auto add = [&](const std::string& name, std::vector<std::uint64_t> shape) {
     file_builder.tensor(name, TensorType::F32, std::move(shape));
   };

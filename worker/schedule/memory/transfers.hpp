@@ -1,5 +1,5 @@
 /// The copies of KV blocks that the engine makes before the rows of a step: swap-outs, swap-ins,
-/// and pieces of spills.
+/// pieces of spills, and recurrent states to and from the prefix cache.
 ///
 /// Invariant: the transfers are listed in the order in which they must be made, because a later one
 /// may write to blocks that an earlier one reads. A transfer stays in the list until it is made or
