@@ -35,12 +35,16 @@ class FeedForward {
   }
 
  private:
-  void norm(RmsNormArgs args) {
+  /// The norm with what all norms of the residual share.
+  RmsNormArgs residual_norm(RmsNormArgs args) const {
     args.site = LaunchSite::FfnNorm;
     args.width = config_.n_embd;
     args.epsilon = config_.rms_epsilon;
     args.is_centered = config_.centers_norms;
-    launch_([&](Backend& b) { return b.rms_norm(context_, args); });
+    return args;
+  }
+  void norm(const RmsNormArgs& args) {
+    launch_([&](Backend& b) { return b.rms_norm(context_, residual_norm(args)); });
   }
   void norm(Leased<const float> weight, const float* from, float* to) {
     norm({.x = from, .weight = weight, .out = to});
@@ -49,13 +53,7 @@ class FeedForward {
   void dense() {
     const bool has_norm = bool{layer_.ffn_norm};
     const bool has_output_norm = bool{layer_.ffn_output_norm};
-    const RmsNormArgs input{.site = LaunchSite::FfnNorm,
-                            .x = x_,
-                            .weight = layer_.ffn_norm,
-                            .out = s_.normed,
-                            .width = config_.n_embd,
-                            .epsilon = config_.rms_epsilon,
-                            .is_centered = config_.centers_norms};
+    const RmsNormArgs input = residual_norm({.x = x_, .weight = layer_.ffn_norm, .out = s_.normed});
     run_dense({.norm = has_norm ? &input : nullptr,
                .x = has_norm ? s_.normed : x_,
                .out = has_output_norm ? s_.normed : x_,

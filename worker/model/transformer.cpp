@@ -306,10 +306,7 @@ class Transformer::Pass {
     return model_.kv_layout_.layer(kv_layer_of(model_.config_, context_.layer));
   }
   /// The queries of the first row.
-  float* q() {
-    const std::size_t width = std::size_t{model_.config_.n_heads} * shape().head_dim;
-    return s().q + first_row_ * width;
-  }
+  float* q() { return s().q + first_row_ * heads_width(); }
   /// The temperature of the first row; null if the model has none.
   const float* query_scales() const {
     const float* all = model_.query_scales_.data();
