@@ -130,10 +130,6 @@ class BlockTable {
   std::uint32_t committed_blocks() const { return blocks_for(committed_); }
   /// The KV blocks that move, in their order.
   std::vector<BlockId> moved() const;
-  /// The number of blocks that move.
-  std::uint32_t moved_blocks() const {
-    return committed_blocks() + static_cast<std::uint32_t>(recurrent_.from().size());
-  }
   std::span<const BlockId> blocks() const { return blocks_; }
   /// The blocks of positions 0 … n_positions - 1. Precondition: they are reserved.
   std::span<const BlockId> blocks_of(std::uint32_t n_positions) const {
@@ -174,5 +170,10 @@ class BlockTable {
   std::vector<PrefixId> cached_;  // referenced
   RecurrentState recurrent_;
 };
+
+/// The number of blocks in `table.moved()`.
+inline std::uint32_t moved_blocks(const BlockTable& table) {
+  return table.committed_blocks() + static_cast<std::uint32_t>(table.recurrent().from().size());
+}
 
 }  // namespace leasehold
