@@ -41,20 +41,19 @@ class BrokerLink {
   /// Calls without waiting. Calls arrive at the broker in their order.
   void send(std::string method, wire::Json params, control::Peer::ReplyHandler on_reply);
 
-  /// Every element of a list.
+  /// Returns every element of a list. Errors: also those of client::Pages.
   template <class View>
   boost::asio::awaitable<Result<std::vector<View>>> list() {
-    std::vector<View> all;
-    wire::Json params = wire::Json::object();
+    client::Pages<View> pages;
     while (true) {
-      auto reply = co_await call(std::string(client::PagedList<View>::kMethod), params);
+      auto params = pages.next_params();
+      if (!params) co_return std::unexpected(params.error());
+      const auto reply =
+          co_await call(std::string(client::PagedList<View>::kMethod), *std::move(params));
       if (!reply) co_return std::unexpected(reply.error());
-      auto page = client::parse_items<View>(*reply);
-      if (!page) co_return std::unexpected(page.error());
-      const bool is_last = page->empty() || !client::has_more(*reply);
-      std::ranges::move(*page, std::back_inserter(all));
-      if (is_last) co_return all;
-      params = client::PagedList<View>::after(all.back());
+      const auto continues = pages.add(*reply);
+      if (!continues) co_return std::unexpected(continues.error());
+      if (!*continues) co_return std::move(pages.all());
     }
   }
 
