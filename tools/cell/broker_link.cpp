@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ipc/http/async_value.hpp"
 #include "ipc/http/http_await.hpp"
 
 namespace leasehold::cell {
@@ -53,18 +54,12 @@ void BrokerLink::send(std::string method, wire::Json params, control::Peer::Repl
 
 awaitable<Result<wire::Json>> BrokerLink::call(std::string method, wire::Json params) {
   if (peer_ == nullptr) co_return not_connected();
-  const auto call = std::make_shared<Call>(io_);
-  send(std::move(method), std::move(params), [call](Result<control::Payload> reply) {
-    call->reply = std::move(reply);
-    call->ended.cancel();
-  });
-  while (!call->reply) {
-    call->ended.expires_at(boost::asio::steady_timer::time_point::max());
-    (void)co_await call->ended.async_wait(http::kAwait);
-  }
-  Result<control::Payload> reply = *std::move(call->reply);
-  if (!reply) co_return std::unexpected(std::move(reply).error());
-  co_return std::move(reply->body);
+  http::AsyncValue<Result<control::Payload>> replied(io_);
+  send(std::move(method), std::move(params), replied.giver());
+  auto reply = co_await replied.take();
+  if (!reply) co_return not_connected();  // `io` ends
+  if (!*reply) co_return std::unexpected((*reply).error());
+  co_return std::move((*reply)->body);
 }
 
 }  // namespace leasehold::cell

@@ -8,7 +8,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,13 +57,6 @@ class BrokerLink {
   }
 
  private:
-  /// A call that runs. `ended` is cancelled when there is a reply.
-  struct Call {
-    explicit Call(boost::asio::io_context& io) : ended(io) {}
-    std::optional<Result<control::Payload>> reply;
-    boost::asio::steady_timer ended;
-  };
-
   boost::asio::io_context& io_;
   std::string socket_;
   std::shared_ptr<control::Peer> peer_;
