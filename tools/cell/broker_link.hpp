@@ -7,13 +7,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/clock.hpp"
 #include "ipc/client/all_pages.hpp"
-#include "ipc/control/transport/peer.hpp"
+#include "ipc/client/broker_connection.hpp"
 
 namespace leasehold::cell {
 
@@ -22,12 +21,12 @@ class BrokerLink {
   static constexpr Duration kCallTimeout = std::chrono::seconds(2);
 
   BrokerLink(boost::asio::io_context& io, std::string socket)
-      : io_(io), socket_(std::move(socket)), ended_(io) {}
+      : io_(io), connection_(io, std::move(socket)), ended_(io) {}
   ~BrokerLink() { close(); }
 
   /// Connects, in place of an earlier connection. Errors: those of control::connect_to.
   Result<void> connect();
-  bool is_connected() const { return peer_ != nullptr; }
+  bool is_connected() const { return connection_.is_open(); }
   void close();
   /// Waits until the connection has ended.
   boost::asio::awaitable<void> until_closed();
@@ -58,8 +57,7 @@ class BrokerLink {
 
  private:
   boost::asio::io_context& io_;
-  std::string socket_;
-  std::shared_ptr<control::Peer> peer_;
+  client::BrokerConnection connection_;
   boost::asio::steady_timer ended_;
 };
 
