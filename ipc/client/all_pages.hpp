@@ -69,28 +69,48 @@ inline bool has_more(const wire::Json& reply) {
   return more != reply.end() && more->is_boolean() && more->get<bool>();
 }
 
-/// Returns elements of the list of `View` in the broker's order: reads whole pages until it has
-/// `enough` elements or the list ends. The list may change between two pages, so the result is not
-/// a snapshot. `call(method, params)` makes one call to the broker and returns Result<wire::Json>.
-/// Threads: those of `call`. Errors: those of `call`; MalformedMessage for a reply that does not
-/// fit, or for a page that does not advance, which would repeat forever.
-template <class View, class Call>
-Result<std::vector<View>> first_pages(Call&& call, std::size_t enough) {
+/// The part of a list that was read, page by page, in the broker's order. The list may change
+/// between two pages, so it is not a snapshot. Threads: one.
+template <class View>
+class Pages {
+ public:
   using List = PagedList<View>;
-  std::vector<View> all;
-  wire::Json params = wire::Json::object();
-  while (true) {
-    const wire::Json reply = TRY(call(std::string(List::kMethod), params));
-    std::vector<View> page = TRY(parse_items<View>(reply));
-    const bool advances =
-        !page.empty() && (all.empty() || List::key_of(all.back()) < List::key_of(page.back()));
-    std::ranges::move(page, std::back_inserter(all));
-    if (!has_more(reply) || all.size() >= enough) return all;
-    if (!advances) {
+
+  /// The parameters of the call for the next page. Errors: MalformedMessage if the newest page did
+  /// not advance, which would repeat forever.
+  Result<wire::Json> next_params() const {
+    if (!advances_) {
       return fail(Errc::MalformedMessage,
                   "the broker's pages of " + std::string(List::kMethod) + " do not advance");
     }
-    params = List::after(all.back());
+    return all_.empty() ? wire::Json::object() : List::after(all_.back());
+  }
+  /// Takes the reply to that call. Returns whether the list continues. Errors: MalformedMessage.
+  Result<bool> add(const wire::Json& reply) {
+    std::vector<View> page = TRY(parse_items<View>(reply));
+    advances_ =
+        !page.empty() && (all_.empty() || List::key_of(all_.back()) < List::key_of(page.back()));
+    std::ranges::move(page, std::back_inserter(all_));
+    return has_more(reply);
+  }
+  std::vector<View>& all() { return all_; }
+
+ private:
+  std::vector<View> all_;
+  bool advances_ = true;
+};
+
+/// Returns elements of the list of `View`: reads whole pages until it has `enough` elements or the
+/// list ends. `call(method, params)` makes one call to the broker and returns Result<wire::Json>.
+/// Threads: those of `call`. Errors: those of `call` and of Pages.
+template <class View, class Call>
+Result<std::vector<View>> first_pages(Call&& call, std::size_t enough) {
+  Pages<View> pages;
+  while (true) {
+    const wire::Json params = TRY(pages.next_params());
+    const wire::Json reply = TRY(call(std::string(PagedList<View>::kMethod), params));
+    const bool continues = TRY(pages.add(reply));
+    if (!continues || pages.all().size() >= enough) return std::move(pages.all());
   }
 }
 

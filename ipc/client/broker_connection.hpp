@@ -1,4 +1,5 @@
-/// A tenant's connection to the broker. At most one is open at a time.
+/// The connection of a tenant, or of the agent of a cell, to the broker. At most one is open at a
+/// time.
 ///
 /// Lifetime: the io_context outlives it. Threads: only the thread that runs the io_context.
 #pragma once
@@ -35,12 +36,19 @@ class BrokerConnection {
   void close() {
     if (const auto peer = std::exchange(peer_, nullptr)) peer->close();
   }
+  /// Closes without sending what is queued, so calls that run fail now.
+  void close_now() {
+    if (const auto peer = std::exchange(peer_, nullptr)) peer->close_now();
+  }
 
   /// Precondition: open.
   template <class Message>
   void call(const Message& message, Duration timeout, control::Peer::ReplyHandler on_reply) {
-    peer_->call(std::string(Message::kMethod), {.body = message.to_json()}, std::move(on_reply),
-                timeout);
+    call(std::string(Message::kMethod), message.to_json(), timeout, std::move(on_reply));
+  }
+  void call(const std::string& method, control::Json params, Duration timeout,
+            control::Peer::ReplyHandler on_reply) {
+    peer_->call(method, {.body = std::move(params)}, std::move(on_reply), timeout);
   }
 
  private:

@@ -7,14 +7,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/clock.hpp"
 #include "ipc/client/all_pages.hpp"
-#include "ipc/control/transport/peer.hpp"
+#include "ipc/client/broker_connection.hpp"
 
 namespace leasehold::cell {
 
@@ -23,12 +21,12 @@ class BrokerLink {
   static constexpr Duration kCallTimeout = std::chrono::seconds(2);
 
   BrokerLink(boost::asio::io_context& io, std::string socket)
-      : io_(io), socket_(std::move(socket)), ended_(io) {}
+      : io_(io), connection_(io, std::move(socket)), ended_(io) {}
   ~BrokerLink() { close(); }
 
   /// Connects, in place of an earlier connection. Errors: those of control::connect_to.
   Result<void> connect();
-  bool is_connected() const { return peer_ != nullptr; }
+  bool is_connected() const { return connection_.is_open(); }
   void close();
   /// Waits until the connection has ended.
   boost::asio::awaitable<void> until_closed();
@@ -41,34 +39,25 @@ class BrokerLink {
   /// Calls without waiting. Calls arrive at the broker in their order.
   void send(std::string method, wire::Json params, control::Peer::ReplyHandler on_reply);
 
-  /// Every element of a list.
+  /// Returns every element of a list. Errors: also those of client::Pages.
   template <class View>
   boost::asio::awaitable<Result<std::vector<View>>> list() {
-    std::vector<View> all;
-    wire::Json params = wire::Json::object();
+    client::Pages<View> pages;
     while (true) {
-      auto reply = co_await call(std::string(client::PagedList<View>::kMethod), params);
+      auto params = pages.next_params();
+      if (!params) co_return std::unexpected(params.error());
+      const auto reply =
+          co_await call(std::string(client::PagedList<View>::kMethod), *std::move(params));
       if (!reply) co_return std::unexpected(reply.error());
-      auto page = client::parse_items<View>(*reply);
-      if (!page) co_return std::unexpected(page.error());
-      const bool is_last = page->empty() || !client::has_more(*reply);
-      std::ranges::move(*page, std::back_inserter(all));
-      if (is_last) co_return all;
-      params = client::PagedList<View>::after(all.back());
+      const auto continues = pages.add(*reply);
+      if (!continues) co_return std::unexpected(continues.error());
+      if (!*continues) co_return std::move(pages.all());
     }
   }
 
  private:
-  /// A call that runs. `ended` is cancelled when there is a reply.
-  struct Call {
-    explicit Call(boost::asio::io_context& io) : ended(io) {}
-    std::optional<Result<control::Payload>> reply;
-    boost::asio::steady_timer ended;
-  };
-
   boost::asio::io_context& io_;
-  std::string socket_;
-  std::shared_ptr<control::Peer> peer_;
+  client::BrokerConnection connection_;
   boost::asio::steady_timer ended_;
 };
 

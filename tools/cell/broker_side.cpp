@@ -7,6 +7,7 @@
 
 #include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/http/http_await.hpp"
+#include "tools/cell/decide/broker_part.hpp"
 #include "tools/cell/rethrow.hpp"
 
 namespace leasehold::cell {
@@ -49,9 +50,8 @@ bool BrokerSide::is_lost_for(Duration time) const {
 void BrokerSide::send_ceiling() {
   if (has_taken_ceiling_ && !unanswered_since_) unanswered_since_ = clock_.now();
   if (!broker_.is_connected()) return;
-  const wire::CellCeiling message{
-      .incarnation = owner_ ? static_cast<std::uint64_t>(owner_->incarnation.value) : 0,
-      .ceiling_boottime_ns = owner_ ? ceiling_.boottime_ns : 0};
+  const wire::CellCeiling message{.incarnation = owner_ ? number_of(owner_->incarnation) : 0,
+                                  .ceiling_boottime_ns = owner_ ? ceiling_.boottime_ns : 0};
   broker_.send(std::string(wire::CellCeiling::kMethod), message.to_json(),
                [this](Result<control::Payload> reply) {
                  if (reply) {

@@ -225,7 +225,7 @@ bool HostTenants::look_at(const wire::TenantView& view) {
   HostTenant* const tenant = find_or_add(view.policy.tenant);
   if (tenant == nullptr || !view.part || !owner_) return true;
   const wire::CellPart& part = *view.part;
-  const bool is_current = part.incarnation == static_cast<std::uint64_t>(owner_->incarnation.value);
+  const bool is_current = part.incarnation == number_of(owner_->incarnation);
   if (is_current && part.confirmed && tenant->is_resumed)
     tenant->part.confirmed(part.revision, may_run_in(view));
   const TimePoint now = clock_.now();

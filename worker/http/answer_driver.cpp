@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "common/machine/confined.hpp"
+#include "ipc/http/async_value.hpp"
 #include "worker/http/answer_output.hpp"
 #include "worker/http/api/choice_text.hpp"
 #include "worker/http/api/emitted_tokens.hpp"
-#include "worker/http/async_value.hpp"
 #include "worker/http/choice_progress.hpp"
 #include "worker/http/generations.hpp"
+#include "worker/http/on_pool.hpp"
 #include "worker/http/session_config.hpp"
 #include "worker/text/grammar/compile.hpp"
 

@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "common/machine/confined.hpp"
-#include "worker/http/async_value.hpp"
+#include "ipc/http/async_value.hpp"
 #include "worker/http/choice_progress.hpp"
 #include "worker/http/generations.hpp"
+#include "worker/http/on_pool.hpp"
 #include "worker/http/session_config.hpp"
 
 namespace leasehold::http {

@@ -8,7 +8,7 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "common/utf8.hpp"
-#include "worker/http/async_value.hpp"
+#include "ipc/http/async_value.hpp"
 
 namespace leasehold::http {
 namespace {

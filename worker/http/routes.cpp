@@ -13,14 +13,15 @@
 #include "common/machine/confined.hpp"
 #include "common/utf8.hpp"
 #include "ipc/control/transport/peer.hpp"
+#include "ipc/http/async_value.hpp"
 #include "ipc/http/http_url.hpp"
 #include "worker/http/answer_driver.hpp"
 #include "worker/http/api/event_ids.hpp"
 #include "worker/http/api/tokenize_api.hpp"
-#include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_routes.hpp"
 #include "worker/http/batch/file_routes.hpp"
 #include "worker/http/embeddings_driver.hpp"
+#include "worker/http/on_pool.hpp"
 #include "worker/http/request_routes.hpp"
 
 namespace leasehold::http {

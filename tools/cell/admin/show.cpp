@@ -45,6 +45,10 @@ std::optional<Record> noted(Result<Record> record, Answer& answer) {
   return std::nullopt;
 }
 
+Result<CellConfig> terms_in(const std::optional<etcd::KeyValue>& config) {
+  return config ? read_config(config->key, config->value) : CellConfig();
+}
+
 std::string state_of(const HostRecord& host) {
   return host.is_draining ? "draining" : "member";
 }
@@ -58,8 +62,7 @@ Result<std::optional<etcd::KeyValue>> read_one(const Calls& calls, const std::st
 }
 
 Result<CellConfig> read_terms(const Calls& calls) {
-  const auto entry = TRY(read_one(calls, calls.keys.config()));
-  return entry ? read_config(entry->key, entry->value) : CellConfig();
+  return terms_in(TRY(read_one(calls, calls.keys.config())));
 }
 
 Result<TenantView> read_view(const Calls& calls, const TenantId& tenant) {
@@ -77,7 +80,7 @@ std::unexpected<Error> unknown_tenant(const TenantId& tenant) {
 
 Result<Answer> show_status(const Calls& calls) {
   const auto config = TRY(read_one(calls, calls.keys.config()));
-  const CellConfig terms = TRY(read_terms(calls));
+  const CellConfig terms = TRY(terms_in(config));
   const std::size_t hosts = TRY(calls.list(calls.keys.hosts())).entries.size();
   const std::size_t tenants = TRY(calls.list(calls.keys.tenants())).entries.size();
   const std::size_t keys = TRY(calls.list(calls.keys.keys())).entries.size();

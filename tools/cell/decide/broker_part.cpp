@@ -23,7 +23,7 @@ wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const
   wire::CellAdmit admission;
   admission.policy.tenant = tenant;
   admission.policy.cell = cell;
-  admission.incarnation = static_cast<std::uint64_t>(owner.incarnation.value);
+  admission.incarnation = number_of(owner.incarnation);
   admission.revision = limit.revision;
   admission.first_credit_ms = kFirstCreditMs;
   const Share share = can_run(limit.share) ? limit.share : Share();
@@ -40,7 +40,7 @@ wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const
 BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return {};
   // Later limits have greater revisions than any that the broker has seen.
-  if (view.part->incarnation != static_cast<std::uint64_t>(incarnation.value))
+  if (view.part->incarnation != number_of(incarnation))
     return {.share = {}, .revision = view.part->revision};
   const wire::TenantPolicy& policy = view.policy;
   return {.share = {.concurrent = policy.max_concurrent,
@@ -60,7 +60,7 @@ Share may_run_in(const wire::TenantView& view) {
 
 std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return Share();
-  const bool is_current = view.part->incarnation == static_cast<std::uint64_t>(incarnation.value);
+  const bool is_current = view.part->incarnation == number_of(incarnation);
   // Every admission has a revision, so a part without one is what a ceiling left.
   if (!is_current || view.part->revision == 0) return Share();
   if (!view.part->confirmed) return std::nullopt;

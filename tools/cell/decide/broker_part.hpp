@@ -1,6 +1,7 @@
 /// A part in the words of the broker's messages. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "ipc/control/messages/cell/cell.hpp"
@@ -12,6 +13,11 @@ namespace leasehold::cell {
 /// A part that begins gets the tokens of this time at once: the tenant may have used the rest of
 /// its minute on other hosts.
 inline constexpr std::uint32_t kFirstCreditMs = 2'000;
+
+/// An incarnation in the broker's messages.
+inline std::uint64_t number_of(Incarnation incarnation) {
+  return static_cast<std::uint64_t>(incarnation.value);
+}
 
 /// Nothing can run under a share that lacks requests, blocks or tokens.
 bool can_run(const Share& share);

@@ -10,10 +10,11 @@
 #include "common/utf8.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/control/transport/excess.hpp"
+#include "ipc/http/async_value.hpp"
 #include "worker/batch/batch_store.hpp"
-#include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_runner.hpp"
 #include "worker/http/batch/file_routes.hpp"
+#include "worker/http/on_pool.hpp"
 
 namespace leasehold::http {
 namespace {

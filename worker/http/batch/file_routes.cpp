@@ -9,11 +9,12 @@
 
 #include "common/cli/terminal_text.hpp"
 #include "common/utf8.hpp"
+#include "ipc/http/async_value.hpp"
 #include "worker/batch/batch_store.hpp"
 #include "worker/batch/disk_file.hpp"
 #include "worker/batch/upload_form.hpp"
-#include "worker/http/async_value.hpp"
 #include "worker/http/batch/batch_runner.hpp"
+#include "worker/http/on_pool.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/http/async_value.hpp"
+#include "ipc/http/async_value.hpp"
 
 namespace leasehold::http {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "worker/http/async_value.hpp"
+#include "ipc/http/async_value.hpp"
 
 namespace leasehold::http {
 namespace {

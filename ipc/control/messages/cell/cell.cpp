@@ -17,12 +17,7 @@ void describe(Is<CellAttach> auto& m, auto& fields) {
   fields.field("cell", m.cell);
 }
 
-void describe(Is<CellAttached> auto& m, auto& fields) {
-  fields.field("incarnation", m.incarnation);
-  fields.field("ceiling_boottime_ns", m.ceiling_boottime_ns, kBoottime_ns);
-}
-
-void describe(Is<CellCeiling> auto& m, auto& fields) {
+void describe(Is<CellAttached, CellCeiling> auto& m, auto& fields) {
   fields.field("incarnation", m.incarnation);
   fields.field("ceiling_boottime_ns", m.ceiling_boottime_ns, kBoottime_ns);
 }

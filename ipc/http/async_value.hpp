@@ -1,8 +1,9 @@
-/// Lets a coroutine of `io` wait for a value that another thread makes.
+/// Lets a coroutine of `io` wait for a value that another thread or a callback makes.
 ///
 /// Lifetime: `io` outlives every giver. Threads: the one that runs `io`, except for the giver.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -11,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "worker/http/http_shared.hpp"
+#include "ipc/http/http_await.hpp"
 
 namespace leasehold::http {
 
@@ -51,16 +52,5 @@ class AsyncValue {
   boost::asio::io_context* io_;
   std::shared_ptr<Waiting> waiting_;
 };
-
-/// Runs work of a tenant on the pool. Returns nothing if the server stops meanwhile. Name the work
-/// before the co_await: GCC 12 destroys braced temporaries in such an expression twice.
-template <class T>
-boost::asio::awaitable<std::optional<T>> on_pool(Shared& shared, TenantId tenant,
-                                                 std::move_only_function<T()> work) {
-  AsyncValue<T> made(*shared.deps.io);
-  shared.run_on_pool(tenant,
-                     [work = std::move(work), give = made.giver()]() mutable { give(work()); });
-  co_return co_await made.take();
-}
 
 }  // namespace leasehold::http
