@@ -49,7 +49,8 @@ struct BackendLimits {
   std::uint32_t max_logit_rows = 64;
   std::uint32_t rope_dim = 0;
   std::uint32_t n_vocab = 0;
-  bool has_recurrent_state = false;  ///< Some layers run convolutions and recurrences.
+  /// The most blocks of a copy of a sequence's recurrent state; 0: no layer has such a state.
+  std::uint32_t state_blocks = 0;
   std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.
 };
 

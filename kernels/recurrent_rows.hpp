@@ -100,15 +100,16 @@ inline void weigh_steps(const LaunchPermit& permit, const RecurrenceArgs& args, 
   float* steps = args.steps + std::size_t{r} * args.n_heads;
   float* weights = args.weights + std::size_t{r} * args.n_heads;
   for (std::uint32_t h = 0; h < args.n_heads; ++h) {
-    const float step = softplus(steps[h] + bias[h]);
-    steps[h] = exp_f32(rates[h] * step);
-    weights[h] = args.rule == RecurrenceRule::Delta ? sigmoid(weights[h]) : step;
+    const StepTerms terms =
+        step_terms(steps[h] + bias[h], rates[h], weights[h], args.rule == RecurrenceRule::Delta);
+    steps[h] = terms.decay;
+    weights[h] = terms.weight;
   }
 }
 
 /// Scales a vector of this squared length to length `length`.
 inline void scale_to_length(float* x, std::uint32_t n, float squares, float epsilon, float length) {
-  const float factor = length / std::sqrt(squares + epsilon);
+  const float factor = length_factor(squares, epsilon, length);
   for (std::uint32_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
@@ -124,15 +125,12 @@ void each_query_and_key(const RecurrenceArgs& args, std::uint32_t r, Scale&& sca
   }
 }
 
-/// The group whose keys and queries a head uses.
-inline std::uint32_t group_of(const RecurrenceArgs& args, std::uint32_t head) {
-  return args.alternates_groups ? head % args.n_groups : head / (args.n_heads / args.n_groups);
-}
-
 /// The row of a head, once its inputs are prepared.
 inline StateRow state_row(const RecurrenceArgs& args, std::uint32_t r, std::uint32_t head) {
   const float* row = args.x + std::size_t{r} * args.row_width;
-  const std::size_t in_group = std::size_t{group_of(args, head)} * args.key_dim;
+  const std::size_t in_group =
+      std::size_t{group_of_head(head, args.n_heads, args.n_groups, args.alternates_groups)} *
+      args.key_dim;
   const std::size_t at = std::size_t{r} * args.n_heads + head;
   return {.query = row + args.query_offset + in_group,
           .key = row + args.key_offset + in_group,

@@ -5,16 +5,13 @@
 #include <utility>
 
 #include "kernels/cuda/device/rope_params.hpp"
+#include "kernels/cuda/plan/recurrent_plan.hpp"
 
 namespace leasehold::cuda {
 namespace {
 
 /// Rejects models that the kernels do not support.
 Result<void> check_limits(const BackendLimits& limits) {
-  if (limits.has_recurrent_state)
-    return fail(Errc::DeviceUnsupported,
-                "the model has layers with recurrent state, which the CUDA kernels do not compute; "
-                "use --device cpu");
   if (limits.head_dim <= device::kMaxHeadDim) return {};
   return fail(
       Errc::DeviceUnsupported,
@@ -154,13 +151,31 @@ LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs&
       });
 }
 
-LaunchStatus CudaBackend::convolution(const LaunchContext&, const ConvolutionArgs&) {
-  expects(false, "create refuses models with recurrent state");
-  std::unreachable();
+LaunchStatus CudaBackend::convolution(const LaunchContext& context, const ConvolutionArgs& args) {
+  expect_within_limits(cuda_->limits, context, args);
+  cuda_->prepared.overwrite(args.out);
+  return cuda_->runner->launch_one(
+      context, label(context, LaunchSite::Convolution, Touches::TenantMemory),
+      [&](const PlanContext& plan, const LaunchPermit& permit) {
+        return plan_convolution(plan, args, cuda_->step().state_tables(), permit.open(args.weight),
+                                open_or_null(permit, args.bias));
+      });
 }
-LaunchStatus CudaBackend::recurrence(const LaunchContext&, const RecurrenceArgs&) {
-  expects(false, "create refuses models with recurrent state");
-  std::unreachable();
+
+LaunchStatus CudaBackend::recurrence(const LaunchContext& context, const RecurrenceArgs& args) {
+  expect_within_limits(cuda_->limits, context, args);
+  cuda_->prepared.overwrite(args.x);
+  cuda_->prepared.overwrite(args.out);
+  return cuda_->runner->launch_all(context, label(context, LaunchSite::StateUpdate),
+                                   label(context, LaunchSite::StateUpdate, Touches::TenantMemory),
+                                   [&](const LaunchPermit& permit) {
+                                     return plan_recurrence(
+                                         cuda_->runner->plan_context(context), args,
+                                         cuda_->step().state_tables(),
+                                         {.step_bias = permit.open(args.step_bias),
+                                          .decay_rates = permit.open(args.decay_rates),
+                                          .skip = open_or_null(permit, args.skip)});
+                                   });
 }
 
 LaunchStatus CudaBackend::softcap(const LaunchContext& context, const SoftcapArgs& args) {

@@ -64,7 +64,6 @@ class CudaBackend final : public Backend {
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override {
     return swiglu(context, args, cuda_->prepared.expected_form(args.width));
   }
-  /// `create` refuses models that need these two.
   LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override;
   LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override;
   LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;

@@ -16,10 +16,12 @@
 #include "kernels/numerics/int8_order.hpp"
 #include "kernels/numerics/kv_q8.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/numerics/recurrence.hpp"
 #include "kernels/numerics/rope.hpp"
 #include "kernels/op_args.hpp"
 #include "kernels/quant/element.hpp"
 #include "kernels/quant/group_format.hpp"
 #include "kernels/quant/tensor_type.hpp"
+#include "kernels/state_layout.hpp"
 
 static_assert(__cplusplus >= 202002L);

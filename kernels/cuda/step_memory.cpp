@@ -36,6 +36,11 @@ Result<StepMemory> StepMemory::create(const Context& context, const BackendLimit
   memory.tables_ = TRY(DeviceBuffer::allocate(context, tables_bytes));
   memory.host_head_ = TRY(PinnedBuffer::allocate(context, memory.offsets_.end));
   memory.host_tables_ = TRY(PinnedBuffer::allocate(context, tables_bytes));
+  if (limits.state_blocks == 0) return memory;
+  const std::size_t states_bytes =
+      std::size_t{kMaxStepSequences} * kStateCopies * limits.state_blocks * sizeof(std::uint64_t);
+  memory.states_ = TRY(DeviceBuffer::allocate(context, states_bytes));
+  memory.host_states_ = TRY(PinnedBuffer::allocate(context, states_bytes));
   return memory;
 }
 
@@ -62,6 +67,25 @@ StepMemory::PutTables StepMemory::put_tables(std::span<const BlockTableView> tab
   return made;
 }
 
+std::size_t StepMemory::put_states(std::span<const StateTableView> states,
+                                   const LaunchPermit& permit) {
+  auto* const addresses = reinterpret_cast<std::uint64_t*>(host_states_.data());
+  std::size_t count = 0;
+  for (const StateTableView& state : states) {
+    expects(state.from.empty() || state.from.size() == state.to.size(),
+            "both copies of a state have the same blocks");
+    expects(state.to.size() == states.front().to.size(), "all states have the same size");
+    expects((count + kStateCopies * state.to.size()) * sizeof(std::uint64_t) <=
+                host_states_.size_bytes(),
+            "recurrent states stay within BackendLimits");
+    for (std::size_t i = 0; i < state.to.size(); ++i)
+      addresses[count++] = state.from.empty() ? 0 : device_address(permit.open(state.from[i]));
+    for (const Leased<std::byte> block : state.to)
+      addresses[count++] = device_address(permit.open(block));
+  }
+  return count;
+}
+
 void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   expects(input.rows.size() <= max_rows_ && input.logit_rows.size() <= max_rows_ &&
               input.block_tables.size() <= kMaxStepSequences,
@@ -72,10 +96,14 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
     longest_ = std::max(longest_, input.rows[r].position + 1);
     has_multi_row_ |= r > 0 && input.rows[r].sequence == input.rows[r - 1].sequence;
   }
-  const device::DeviceStep step{.n_rows = static_cast<std::uint32_t>(input.rows.size()),
-                                .n_sequences = input.gates->sequence_count(),
-                                .n_logit_rows = static_cast<std::uint32_t>(input.logit_rows.size()),
-                                .longest = longest_};
+  const device::DeviceStep step{
+      .n_rows = static_cast<std::uint32_t>(input.rows.size()),
+      .n_sequences = input.gates->sequence_count(),
+      .n_logit_rows = static_cast<std::uint32_t>(input.logit_rows.size()),
+      .longest = longest_,
+      .state_blocks = input.state_tables.empty()
+                          ? 0
+                          : static_cast<std::uint32_t>(input.state_tables.front().to.size())};
   put<device::DeviceStep>(0, {&step, 1});
   put(offsets_.rows, input.rows);
   put(offsets_.tokens, input.tokens);
@@ -90,8 +118,12 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
   launcher.unit(*input.gates, label, "uploading a step", [&](const LaunchPermit& permit) {
     const PutTables tables = put_tables(input.block_tables, permit);
-    const CUresult head = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
-    if (head != CUDA_SUCCESS || tables.is_uploaded) return head;
+    const std::size_t states = put_states(input.state_tables, permit);
+    CUresult copied = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
+    if (copied == CUDA_SUCCESS && states > 0)
+      copied = launcher.copy_to_device(states_.data(), host_states_.data(),
+                                       states * sizeof(std::uint64_t));
+    if (copied != CUDA_SUCCESS || tables.is_uploaded) return copied;
     n_uploaded_ = tables.count;
     return launcher.copy_to_device(tables_.data(), host_tables_.data(),
                                    tables.count * sizeof(std::uint64_t));

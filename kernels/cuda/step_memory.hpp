@@ -4,6 +4,7 @@
 ///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence |
 ///            query_scales | cos_sin | window_cos_sin
 ///   tables   addresses of blocks, sequence after sequence
+///   states   addresses of the blocks of recurrent states (device::StateTables)
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
 /// have room for `max_rows` sequences of `max_context` positions.
@@ -12,6 +13,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/cuda/device/gate.hpp"
 #include "kernels/cuda/device/kv_addressing.hpp"
+#include "kernels/cuda/device/recurrent_params.hpp"
 #include "kernels/cuda/launcher.hpp"
 
 namespace leasehold::cuda {
@@ -31,6 +33,9 @@ class StepMemory {
   const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
   const float* window_cos_sin() const { return at<float>(offsets_.window_cos_sin); }
   device::BlockTables block_tables() const;
+  device::StateTables state_tables() const {
+    return {.addresses = reinterpret_cast<const std::uint64_t*>(states_.data())};
+  }
 
   /// Positions of the longest sequence of the uploaded step.
   std::uint32_t longest() const { return longest_; }
@@ -63,13 +68,17 @@ class StepMemory {
     bool is_uploaded = true;  ///< The card has all addresses.
   };
   PutTables put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
+  /// Returns the number of addresses.
+  std::size_t put_states(std::span<const StateTableView> states, const LaunchPermit& permit);
 
   Offsets offsets_;
   std::uint32_t max_rows_;
   DeviceBuffer head_;
   DeviceBuffer tables_;
+  DeviceBuffer states_;
   PinnedBuffer host_head_;
   PinnedBuffer host_tables_;
+  PinnedBuffer host_states_;
   std::size_t n_uploaded_ = 0;  // addresses in host_tables_ that the card has
   std::uint32_t longest_ = 0;
   bool has_multi_row_ = false;

@@ -77,6 +77,11 @@ bool has_recurrent_state(const ModelConfig& config) {
   return StateLayout::largest_piece_bytes(state_shapes(config)) > 0;
 }
 
+std::uint32_t most_state_blocks(const ModelConfig& config) {
+  const std::vector<StateShape> shapes = state_shapes(config);
+  return StateLayout(shapes, StateLayout::largest_piece_bytes(shapes)).blocks();
+}
+
 StateLayout state_layout(const ModelConfig& config, const KvLayout& kv) {
   return StateLayout(state_shapes(config), kv.block_size_bytes());
 }

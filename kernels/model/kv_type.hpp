@@ -32,6 +32,9 @@ KvLayout kv_layout(const ModelConfig& config, KvType type);
 StateLayout state_layout(const ModelConfig& config, const KvLayout& kv);
 /// True if a layer of the model keeps a recurrent state.
 bool has_recurrent_state(const ModelConfig& config);
+/// The blocks of a copy of the recurrent state in blocks of the smallest size; larger blocks need
+/// no more of them. 0 without a recurrent state.
+std::uint32_t most_state_blocks(const ModelConfig& config);
 /// Like `kv_layout`, for a type that the user chose.
 /// Errors: BadRequest if the model's heads cannot be stored as `type`.
 Result<KvLayout> kv_layout_of(const ModelConfig& config, KvType type);

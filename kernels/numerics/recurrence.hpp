@@ -37,6 +37,30 @@ LEASEHOLD_HD inline float convolve(const float* weights, std::uint32_t n_taps, f
   return sum;
 }
 
+/// What a row's step does to the state of a head.
+struct StepTerms {
+  float decay;   // d
+  float weight;  // β or Δ
+};
+/// The terms of a step, from the input of its softplus, the head's rate a, and with the delta rule
+/// the input of the weight's sigmoid.
+LEASEHOLD_HD inline StepTerms step_terms(float input, float rate, float weight_input,
+                                         bool is_delta) {
+  const float step = softplus(input);
+  return {exp_f32(rate * step), is_delta ? sigmoid(weight_input) : step};
+}
+
+/// What scales a vector with this sum of squares to length `length`.
+LEASEHOLD_HD inline float length_factor(float squares, float epsilon, float length) {
+  return length / std::sqrt(squares + epsilon);
+}
+
+/// The group whose keys and queries a head uses.
+LEASEHOLD_HD constexpr std::uint32_t group_of_head(std::uint32_t head, std::uint32_t n_heads,
+                                                   std::uint32_t n_groups, bool alternates) {
+  return alternates ? head % n_groups : head / (n_heads / n_groups);
+}
+
 /// One row of one head. Vectors of the head begin at the pointers.
 struct StateRow {
   const float* query;

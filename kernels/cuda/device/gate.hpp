@@ -24,7 +24,8 @@ struct DeviceStep {
   std::uint32_t n_rows;  ///< Rows of this step; a launch may be planned for more.
   std::uint32_t n_sequences;
   std::uint32_t n_logit_rows;
-  std::uint32_t longest;  ///< Positions of the longest sequence, including its newest.
+  std::uint32_t longest;       ///< Positions of the longest sequence, including its newest.
+  std::uint32_t state_blocks;  ///< Of a copy of each sequence's recurrent state.
 };
 
 /// The first member of every kernel's parameters.

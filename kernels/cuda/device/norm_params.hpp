@@ -12,7 +12,7 @@ inline constexpr std::uint32_t kMaxNormThreads = 1024;
 struct RmsNormParams {
   KernelGate gate;
   const float* x;          ///< [n_rows, vectors_per_row, width]
-  const float* weight;     ///< [width]
+  const float* weight;     ///< [width], or [vectors_per_row, width]
   const float* out_scale;  ///< [1], or null
   float* out;              ///< [n_rows, vectors_per_row, width]; may be x
   /// Second outputs for the next matmul; none if `halves` or `q` is null.
@@ -20,6 +20,7 @@ struct RmsNormParams {
   Int8Rows rounded;
   std::uint32_t width;
   std::uint32_t vectors_per_row;  ///< Above 1: only the first output is written.
+  std::uint32_t weight_stride;    ///< From a vector's weight to the next: 0 or width.
   float epsilon;
   float scale;
   std::uint32_t is_centered;  ///< Not 0: subtracts the mean of x first.

@@ -55,13 +55,14 @@ struct NormQuads {
   float4 weight[kOwnQuads];
 
   /// Loads the thread's quads and copies x to shared memory.
-  __device__ __forceinline__ void load(const RmsNormParams& p, const float* row, float* shared) {
+  __device__ __forceinline__ void load(const RmsNormParams& p, const float* row,
+                                       const float* weights, float* shared) {
 #pragma unroll
     for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
       const std::uint32_t i = threadIdx.x + q * blockDim.x;
       if (i >= p.width / 4) break;
       x[q] = reinterpret_cast<const float4*>(row)[i];
-      weight[q] = reinterpret_cast<const float4*>(p.weight)[i];
+      weight[q] = reinterpret_cast<const float4*>(weights)[i];
     }
 #pragma unroll
     for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
@@ -100,11 +101,11 @@ struct NormQuads {
 
 /// Normalises a row that does not fit shared memory, or whose quads are not aligned.
 __device__ __forceinline__ std::uint32_t norm_singly(const RmsNormParams& p, const float* x,
-                                                     float* out) {
+                                                     const float* weights, float* out) {
   const NormTerms terms = norm_terms(p, x);
   std::uint32_t largest = 0;
   for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) {
-    const float normed = ((x[i] - terms.mean) * terms.factor) * p.weight[i];
+    const float normed = ((x[i] - terms.mean) * terms.factor) * weights[i];
     const float value = (p.accumulate != 0 ? out[i] + normed : normed) * out_scale(p);
     out[i] = value;
     largest = larger(largest, magnitude_bits(value));
@@ -119,18 +120,19 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
   const bool exists = row < row_count(p.gate) * p.vectors_per_row;
   if (block_engine_is_stopped(p.gate) || !exists) return;
   const float* x = p.x + std::size_t{row} * p.width;
+  const float* weights = p.weight + std::size_t{row % p.vectors_per_row} * p.weight_stride;
   float* out = p.out + std::size_t{row} * p.width;
   const float* results = out;
   std::uint32_t largest = 0;
   if (p.fits_shared != 0) {
     auto* const shared = reinterpret_cast<float*>(dynamic_shared());
     NormQuads own;
-    own.load(p, x, shared);
+    own.load(p, x, weights, shared);
     __syncthreads();
     largest = own.store(p, norm_terms(p, shared), out, shared);
     results = shared;
   } else {
-    largest = norm_singly(p, x, out);
+    largest = norm_singly(p, x, weights, out);
   }
   __syncthreads();
   if (p.tiles.halves != nullptr) store_tile_row(p.tiles, row, results, block_max(largest, scratch));

@@ -48,7 +48,6 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
 
 KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
                            const PreparedRows& prepared, const float* out_scale) {
-  expects(!args.has_own_weights, "cards refuse the models whose norms have several weights");
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool fits_shared = row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
   const device::RmsNormParams params{.gate = context.gate,
@@ -60,6 +59,7 @@ KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, 
                                      .rounded = prepared.rounded,
                                      .width = args.width,
                                      .vectors_per_row = args.vectors_per_row,
+                                     .weight_stride = args.has_own_weights ? args.width : 0,
                                      .epsilon = args.epsilon,
                                      .scale = args.scale,
                                      .is_centered = args.is_centered ? 1u : 0u,

@@ -100,6 +100,15 @@ void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayer& 
       reach_->add(block, layer.offset_bytes + layer.size_bytes(), ProtectedMemory::Skip);
 }
 
+void DeviceArrays::reach(std::span<const StateTableView> tables, std::size_t size_bytes) {
+  for (const StateTableView& table : tables) {
+    for (const Leased<const std::byte> block : table.from)
+      reach_->add(block, size_bytes, ProtectedMemory::Skip);
+    for (const Leased<std::byte> block : table.to)
+      reach_->add(block, size_bytes, ProtectedMemory::Skip);
+  }
+}
+
 std::vector<std::uint64_t> DeviceArrays::units_run() const {
   return {backend_->units_run()[0] - begin_step_units_};
 }
@@ -129,7 +138,8 @@ LaunchStatus DeviceArrays::embedding(const LaunchContext& context, const Embeddi
 RmsNormArgs DeviceArrays::on_device(const LaunchContext& context, const RmsNormArgs& args) {
   RmsNormArgs here = args;
   const std::size_t count = context.rows.size() * args.vectors_per_row * args.width;
-  reach_->add(args.weight.as<const std::byte>(), args.width * sizeof(float));
+  const std::size_t n_weights = args.has_own_weights ? args.vectors_per_row : 1;
+  reach_->add(args.weight.as<const std::byte>(), n_weights * args.width * sizeof(float));
   reach_->add(args.out_scale.as<const std::byte>(), sizeof(float));
   here.x = on_device(args.x, count);
   here.out = on_device(args.out, count);
@@ -209,6 +219,38 @@ SwiGluArgs DeviceArrays::on_device(const LaunchContext& context, const SwiGluArg
 LaunchStatus DeviceArrays::swiglu(const LaunchContext& context, const SwiGluArgs& args) {
   const SwiGluArgs here = on_device(context, args);
   return in_step(context, {}, [&] { return backend_->swiglu(context, here); });
+}
+
+LaunchStatus DeviceArrays::convolution(const LaunchContext& context, const ConvolutionArgs& args) {
+  ConvolutionArgs here = args;
+  const std::size_t count = context.rows.size() * args.n_channels;
+  reach_->add(args.weight.as<const std::byte>(),
+              std::size_t{args.n_channels} * args.n_taps * sizeof(float));
+  reach_->add(args.bias.as<const std::byte>(), args.n_channels * sizeof(float));
+  reach(args.state_tables, args.piece.offset_bytes + (args.n_taps - 1) * args.n_channels * 4);
+  here.x = on_device(args.x, count);
+  if (args.input_gate != nullptr) here.input_gate = on_device(args.input_gate, count);
+  if (args.output_gate != nullptr) here.output_gate = on_device(args.output_gate, count);
+  here.out = on_device(args.out, count);
+  return in_step(context, {.state_tables = args.state_tables},
+                 [&] { return backend_->convolution(context, here); });
+}
+
+LaunchStatus DeviceArrays::recurrence(const LaunchContext& context, const RecurrenceArgs& args) {
+  RecurrenceArgs here = args;
+  const std::size_t n_rows = context.rows.size();
+  for (const Leased<const float> vector : {args.step_bias, args.decay_rates, args.skip})
+    reach_->add(vector.as<const std::byte>(), args.n_heads * sizeof(float));
+  std::size_t end = 0;
+  for (const StatePiece& piece : args.pieces.first(args.n_heads))
+    end = std::max(end, std::size_t{piece.offset_bytes} + args.key_dim * args.value_dim * 4);
+  reach(args.state_tables, end);
+  here.x = on_device(args.x, n_rows * args.row_width);
+  here.steps = on_device(args.steps, n_rows * args.n_heads);
+  here.weights = on_device(args.weights, n_rows * args.n_heads);
+  here.out = on_device(args.out, n_rows * args.n_heads * args.value_dim);
+  return in_step(context, {.state_tables = args.state_tables},
+                 [&] { return backend_->recurrence(context, here); });
 }
 
 LaunchStatus DeviceArrays::softcap(const LaunchContext& context, const SoftcapArgs& args) {

@@ -32,12 +32,8 @@ class DeviceArrays final : public Backend {
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
-  LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override {
-    return backend_->convolution(context, args);
-  }
-  LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override {
-    return backend_->recurrence(context, args);
-  }
+  LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override;
+  LaunchStatus recurrence(const LaunchContext& context, const RecurrenceArgs& args) override;
   LaunchStatus softcap(const LaunchContext& context, const SoftcapArgs& args) override;
   LaunchStatus expert_routing(const LaunchContext& context, const ExpertRoutingArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
@@ -74,6 +70,8 @@ class DeviceArrays final : public Backend {
   LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);
   void reach(const WeightMatrix& matrix);
   void reach(std::span<const BlockTableView> tables, const KvLayer& layer);
+  /// Reaches the first `size_bytes` of every block.
+  void reach(std::span<const StateTableView> tables, std::size_t size_bytes);
 
   std::unique_ptr<cuda::CudaBackend> backend_;
   std::byte* arena_;

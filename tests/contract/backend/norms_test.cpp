@@ -10,13 +10,15 @@ namespace {
 
 /// One norm over random rows, whose results are added to random numbers.
 struct NormCase {
-  NormCase(SeededRandom& random, std::uint32_t vectors, std::uint32_t elements, bool centered)
+  NormCase(SeededRandom& random, std::uint32_t vectors, std::uint32_t elements, bool centered,
+           bool own_weights)
       : vectors_per_row(vectors),
         width(elements),
         is_centered(centered),
+        has_own_weights(own_weights),
         x(random_floats(random, rows.size() * vectors * elements, 3.0F)),
         before(random_floats(random, x.size())),
-        gain(random_floats(random, elements)) {
+        gain(random_floats(random, vectors * elements)) {
     for (float& element : x) element += 2.0F;  // a mean that matters
     gain_memory.fill<float>(gain);
     scale_memory.fill<float>(std::vector<float>{kOutScale});
@@ -35,6 +37,7 @@ struct NormCase {
                                         .accumulate = accumulate,
                                         .is_centered = is_centered,
                                         .vectors_per_row = vectors_per_row,
+                                        .has_own_weights = has_own_weights,
                                         .out_scale = scale_memory.at().as<const float>()});
     });
     return out;
@@ -47,7 +50,8 @@ struct NormCase {
     mean /= width;
     double squares = 0;
     for (std::uint32_t k = 0; k < width; ++k) squares += std::pow(x[first + k] - mean, 2);
-    const double normed = (x[i] - mean) * 0.5 / std::sqrt(squares / width + 1e-6) * gain[i - first];
+    const std::size_t weight = has_own_weights ? i % (vectors_per_row * width) : i - first;
+    const double normed = (x[i] - mean) * 0.5 / std::sqrt(squares / width + 1e-6) * gain[weight];
     return (normed + (accumulate ? before[i] : 0)) * kOutScale;
   }
 
@@ -56,6 +60,7 @@ struct NormCase {
   std::uint32_t vectors_per_row;
   std::uint32_t width;
   bool is_centered;
+  bool has_own_weights;
   std::vector<float> x;
   std::vector<float> before;
   std::vector<float> gain;
@@ -65,7 +70,10 @@ struct NormCase {
 
 }  // namespace
 
-TEST_CASE("backend: a norm subtracts the mean, norms each vector of a row, and scales the result") {
+TEST_CASE(
+    "backend: a norm subtracts the mean, norms each vector of a row, also with a weight of its "
+    "own, "
+    "and scales the result") {
   const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   SeededRandom random(test_seed() + 670);
   Rig rig(threads);
@@ -74,7 +82,7 @@ TEST_CASE("backend: a norm subtracts the mean, norms each vector of a row, and s
     for (const std::uint32_t vectors : {1u, 3u}) {
       for (const bool is_centered : {false, true}) {
         for (const bool accumulate : {false, true}) {
-          const NormCase c(random, vectors, width, is_centered);
+          const NormCase c(random, vectors, width, is_centered, vectors > 1 && accumulate);
           const std::vector<float> out = c.on(rig, accumulate);
           CAPTURE(threads, width, vectors, is_centered, accumulate);
           REQUIRE(first_difference(out, c.on(reference, accumulate)) == -1);

@@ -260,7 +260,7 @@ std::vector<double> RecurrentCase::expected() const {
 }  // namespace
 
 TEST_CASE("backend: a recurrence is the formula, with the reference's bits in any chunks") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   Rig rig(threads);
   Rig reference(0);
   for (const RecurrentShape& shape : kRecurrentShapes) {
@@ -278,7 +278,7 @@ TEST_CASE("backend: a recurrence is the formula, with the reference's bits in an
 }
 
 TEST_CASE("backend: the recurrent state of a dead sequence is not touched") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const std::uint32_t dead = GENERATE(0u, 1u, 2u);
   CAPTURE(threads, dead);
   Rig rig(threads);
@@ -291,7 +291,7 @@ TEST_CASE("backend: the recurrent state of a dead sequence is not touched") {
 }
 
 TEST_CASE("backend: gates multiply the inputs and the outputs of a convolution") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   constexpr std::uint32_t kChannels = 70;
   SeededRandom random(test_seed() + 690);
   Rig rig(threads);

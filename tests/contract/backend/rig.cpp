@@ -28,6 +28,7 @@ BackendLimits cuda_limits() {
   BackendLimits limits = kLimits;
   limits.max_rows = 208;
   limits.rope_dim = 96;
+  limits.state_blocks = 8;
   return limits;
 }
 

@@ -1,0 +1,31 @@
+/// Plans convolutions and recurrences.
+///
+/// Pointers in the arguments are device addresses. A leased address, which only its permit opens,
+/// is a separate argument. Pure; the results have the reference backend's bits.
+#pragma once
+
+#include <vector>
+
+#include "kernels/cuda/device/recurrent_params.hpp"
+#include "kernels/cuda/plan/plan_context.hpp"
+
+namespace leasehold::cuda {
+
+/// `weight` and `bias` (null: none) are those of `args`.
+KernelLaunch plan_convolution(const PlanContext& context, const ConvolutionArgs& args,
+                              device::StateTables states, const float* weight, const float* bias);
+
+/// The vectors of a recurrence on the device.
+struct RecurrenceVectors {
+  const float* step_bias;
+  const float* decay_rates;
+  const float* skip;  ///< Null: none.
+};
+
+/// Two launches: the first one prepares the rows, the second one reaches tenant memory.
+/// Precondition: the pieces lie as StateLayout places them.
+std::vector<KernelLaunch> plan_recurrence(const PlanContext& context, const RecurrenceArgs& args,
+                                          device::StateTables states,
+                                          const RecurrenceVectors& vectors);
+
+}  // namespace leasehold::cuda
