@@ -2,6 +2,7 @@
 
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/rope_config.hpp"
+#include "kernels/numerics/log.hpp"
 
 namespace leasehold {
 namespace {
@@ -56,7 +57,7 @@ Result<float> adapt_magnitude(const ArchitectureKeys& keys, RopeConfig& rope) {
                             keys.key("rope.scaling.type"),
                             keys.key("rope.scaling.yarn_ext_factor"));
   const double multiplier = 10 * rope.yarn.log_multiplier;
-  const double growth = 0.1 * natural_log(rope.yarn.factor);
+  const double growth = 0.1 * log_f64(rope.yarn.factor);
   const double factor = rope.magnitude * (1 + (multiplier > 0 ? multiplier : 1) * growth);
   if (multiplier > 0) rope.yarn.log_multiplier = 1;
   return static_cast<float>(factor * factor);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/expects.hpp"
+#include "kernels/numerics/log.hpp"
 
 namespace leasehold {
 namespace {
@@ -58,20 +59,6 @@ double exponential(double x) {
 
 }  // namespace
 
-// x = 2^e·m with m near 1, ln m = 2·atanh((m-1)/(m+1)).
-double natural_log(double x) {
-  const auto bits = std::bit_cast<std::uint64_t>(x);
-  // The subtraction moves the cut from 1 to √½, so m is in [√½, √2).
-  constexpr std::uint64_t kSqrtHalf = 0x3FE6'A09E'667F'3BCD;
-  const auto exponent = static_cast<std::int64_t>(bits - kSqrtHalf) >> 52;
-  const double m = std::bit_cast<double>(bits - (static_cast<std::uint64_t>(exponent) << 52));
-  const double s = (m - 1.0) / (m + 1.0);
-  double series = 0.0;  // Σ s^(2k)/(2k+1), k < 14: the rest is below 1e-21
-  for (int k = 13; k >= 0; --k) series = std::fma(series, s * s, 1.0 / (2 * k + 1));
-  const auto e = static_cast<double>(exponent);
-  return std::fma(e, kLn2High, std::fma(e, kLn2Low, 2.0 * s * series));
-}
-
 SinCos sin_cos(double angle) {
   const double shifted = std::fma(angle, kTwoOverPi, kRound);
   const double quarter_turns = shifted - kRound;
@@ -94,7 +81,7 @@ SinCos sin_cos(double angle) {
 std::vector<double> rope_frequencies(std::uint32_t rope_dim, double base) {
   expects(rope_dim % 2 == 0, "rope_dim is even");
   expects(base > 0.0, "the rope base is positive");
-  const double log_base = natural_log(base);
+  const double log_base = log_f64(base);
   std::vector<double> frequencies(rope_dim / 2);
   for (std::uint32_t i = 0; i < rope_dim / 2; ++i)
     frequencies[i] = exponential(-2.0 * i / rope_dim * log_base);
@@ -106,7 +93,7 @@ RopeAngles yarn_angles(const YarnScaling& scaling) {
   // The fractional index of the pair that makes `turns` turns over the original context.
   const auto pair_rotating = [&](double turns) {
     const double turn_length = scaling.original_context / (turns * 4.0 * kHalfPiHigh);
-    return scaling.rope_dim * natural_log(turn_length) / (2.0 * natural_log(scaling.base));
+    return scaling.rope_dim * log_f64(turn_length) / (2.0 * log_f64(scaling.base));
   };
   constexpr double kMinSpan = 0.001;
   const double kept_until = std::max(0.0, std::floor(pair_rotating(scaling.beta_fast)));
@@ -121,7 +108,7 @@ RopeAngles yarn_angles(const YarnScaling& scaling) {
     angles.frequencies[i] *= kept + divided / scaling.factor;
   }
   if (scaling.extrapolation == 0.0) return angles;  // linear: lengths stay
-  const double log_factor = natural_log(scaling.factor);
+  const double log_factor = log_f64(scaling.factor);
   angles.magnitude = static_cast<float>(std::fma(0.1, log_factor, 1.0) /
                                         std::fma(0.1 * scaling.log_multiplier, log_factor, 1.0));
   return angles;
@@ -140,7 +127,7 @@ void fill_query_scales(std::span<const RowRef> rows, const QueryTemperature& tem
                        float* scales) {
   for (const RowRef& row : rows) {
     const double steps = 1.0 + row.position / temperature.step;
-    *scales++ = static_cast<float>(std::fma(temperature.growth, natural_log(steps), 1.0));
+    *scales++ = static_cast<float>(std::fma(temperature.growth, log_f64(steps), 1.0));
   }
 }
 

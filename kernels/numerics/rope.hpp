@@ -23,9 +23,6 @@ struct SinCos {
   float cos;
 };
 
-/// ln x. Precondition: x is a normal number above 0.
-double natural_log(double x);
-
 /// Precondition: |angle| ≤ 2³⁰.
 SinCos sin_cos(double angle);
 

@@ -6,10 +6,19 @@
 
 namespace leasehold {
 
+std::optional<TokenMask> drawable_tokens(const Tokenizer& tokenizer) {
+  const std::span<const TokenId> suppressed = tokenizer.suppressed_tokens();
+  if (suppressed.empty()) return std::nullopt;
+  TokenMask mask = TokenMask::all(tokenizer.n_vocab());
+  for (const TokenId token : suppressed) mask.remove(token);
+  return mask;
+}
+
 TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
-                       std::size_t token_units)
+                       const TokenMask* drawable, std::size_t token_units)
     : request_(&request),
       tokenizer_(&tokenizer),
+      drawable_(drawable),
       token_units_(token_units),
       budget_{token_units * (request.emitted.size() + 1)},
       n_text_(request.emitted.size()) {
@@ -17,20 +26,12 @@ TokenRules::TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
   if (request.constraint) matcher_.emplace(request.constraint.grammar);
   if (!matcher_ && !text_) n_accepted_ = request.emitted.size();
   if (is_too_short()) forbid_ends();
-  if (!matcher_ && !tokenizer.suppressed_tokens().empty()) drawable_ = drawable();
-}
-
-/// All tokens but those that the model file suppresses.
-TokenMask TokenRules::drawable() const {
-  TokenMask mask = TokenMask::all(tokenizer_->n_vocab());
-  for (const TokenId token : tokenizer_->suppressed_tokens()) mask.remove(token);
-  return mask;
 }
 
 /// A grammar is not combined with min_tokens, so no other mask applies.
 void TokenRules::forbid_ends() {
   const SamplingParams& params = request_->sampling;
-  continuing_ = drawable();
+  continuing_ = drawable_ != nullptr ? *drawable_ : TokenMask::all(tokenizer_->n_vocab());
   for (std::size_t i = 0; i < continuing_.size(); ++i) {
     const auto token = static_cast<TokenId>(i);
     if (!params.ignore_eos && tokenizer_->is_end_token(token)) continuing_.remove(token);
@@ -145,7 +146,7 @@ Result<void> TokenRules::check_work() const {
 
 const TokenMask* TokenRules::allowed() const {
   if (is_too_short()) return &continuing_;
-  return drawable_ ? &*drawable_ : mask_;
+  return matcher_ ? mask_ : drawable_;
 }
 
 std::optional<CompletionReason> TokenRules::over() const {

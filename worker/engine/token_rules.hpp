@@ -10,8 +10,8 @@
 /// rebind gets kTokenUnits for each emitted token again, so it is not refused for work that was
 /// allowed under the old lease.
 ///
-/// Lifetime: request and tokenizer outlive the rules. Threads: one. Memory: usually about 100 kB
-/// with a grammar, at most about 3 MB; without one a bit per token if the model suppresses tokens.
+/// Lifetime: request, tokenizer and mask outlive the rules. Threads: one. Memory: usually about
+/// 100 kB with a grammar, at most about 3 MB.
 #pragma once
 
 #include <map>
@@ -24,13 +24,17 @@
 
 namespace leasehold {
 
+/// The tokens that the model file does not suppress; nothing if it suppresses none.
+std::optional<TokenMask> drawable_tokens(const Tokenizer& tokenizer);
+
 class TokenRules {
  public:
   /// Limit on the work for one token, in units of the matcher and of the walk over the vocabulary.
   /// Ordinary grammars use at most a thirtieth of it (worker/text/grammar/MEASUREMENTS.md).
   static constexpr std::size_t kTokenUnits = std::size_t{1} << 22;
 
-  TokenRules(const PromptRequest& request, const Tokenizer& tokenizer,
+  /// `drawable`: what `drawable_tokens` returned for the tokenizer; null: all tokens.
+  TokenRules(const PromptRequest& request, const Tokenizer& tokenizer, const TokenMask* drawable,
              std::size_t token_units = kTokenUnits);
 
   /// Works until a token can be drawn or the slice is used up. One step of work may exceed the
@@ -78,7 +82,6 @@ class TokenRules {
   bool follow(TokenId token, WorkBudget& slice);
   void make_mask(WorkBudget& slice);
   void make_space(WorkBudget& slice);
-  TokenMask drawable() const;
   void forbid_ends();
   bool is_too_short() const { return n_text_ < request_->sampling.min_tokens; }
   bool is_started() const { return state_ != GrammarMatcher::kUnfinished; }
@@ -86,6 +89,7 @@ class TokenRules {
 
   const PromptRequest* request_;
   const Tokenizer* tokenizer_;
+  const TokenMask* drawable_;
   std::size_t token_units_;
   WorkBudget budget_;
   std::optional<GeneratedText> text_;  ///< Used only with stop strings.
@@ -98,7 +102,6 @@ class TokenRules {
   const TokenMask* mask_ = nullptr;  ///< Mask of `state_`, once known.
   std::size_t n_text_ = 0;           ///< Tokens of the text.
   TokenMask continuing_;  ///< Drawable tokens that do not end a text; only with min_tokens.
-  std::optional<TokenMask> drawable_;  ///< Only without a grammar and with suppressed tokens.
 };
 
 class TokenRules::Mark {

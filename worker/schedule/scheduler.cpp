@@ -52,8 +52,8 @@ StepPlan Scheduler::plan() {
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
   for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
-  rows_.planned.proposed =
-      rows_.planned.prefill > 0 ? 0 : proposals_.add_rows(plan, rows_.planned.decode);
+  const StepRows& planned = rows_.planned();
+  if (planned.prefill == 0) rows_.add_proposed(proposals_.add_rows(plan, planned.decode));
   snapshots_.plan();
   swap_.spill().plan_pieces();
   return plan;
@@ -63,22 +63,18 @@ StepPlan Scheduler::plan() {
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   preemption_.begin_plan();
-  rows_.planned = {};
-  std::uint32_t budget = limits_.token_budget;
+  rows_.begin_plan();
   for (const bool scavengers : {false, true}) {
-    std::uint32_t decoding = 0;
+    if (scavengers) rows_.begin_scavengers();
     for (const auto& sequence : running_) {
       if (sequence->is_scavenger != scavengers) continue;
-      if (sequence->pending() != 1 || decoding == budget) continue;
-      decoding += add_part(*sequence, sequence->rows_ready(), plan);
+      if (sequence->pending() != 1 || rows_.left() == 0) continue;
+      rows_.add_decode(add_part(*sequence, sequence->rows_ready(), plan));
     }
-    rows_.planned.decode += decoding;
-    for (const PlannedRows& part : prefill_least_served(scavengers, budget - decoding)) {
+    for (const PlannedRows& part : prefill_least_served(scavengers)) {
       const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
-      rows_.planned.prefill += static_cast<std::uint32_t>(part.sequence->work_of(n_rows));
+      rows_.add_prompt(n_rows, part.sequence->work_of(n_rows));
     }
-    for (const PlannedRows& part : plan.parts) budget -= std::min(budget, part.n_rows);
-    if (!plan.parts.empty()) budget = std::min(budget, rows_.scavengers.rows());
   }
   return plan;
 }
@@ -97,19 +93,17 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
 /// Assigns rows to the running prompts: each block of rows goes to the tenant with the least
 /// counter, and within the tenant to the prompt admitted first. A prompt that fits in one step goes
 /// before long ones.
-std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers,
-                                                         std::uint32_t budget) const {
-  constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
-  if (scavengers && budget == 0) return {};
-  const std::uint32_t work = rows_.prefill.rows(rows_.planned.decode, kAnyWork);
+std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers) const {
+  if (scavengers && rows_.left() == 0) return {};
+  const std::uint32_t work = rows_.prompt_work();
   if (work == 0) return {};
   const auto is_prompt = [scavengers](const auto& sequence) {
     return sequence->pending() > 1 && sequence->is_scavenger == scavengers;
   };
-  const auto drawing = rows_.planned.decode +
+  const auto drawing = rows_.planned().decode +
                        static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), is_prompt));
   const std::uint32_t logit_rows = limits_.max_logit_rows();
-  PromptRows prompts({.rows = budget,
+  PromptRows prompts({.rows = rows_.left(),
                       .work = work,
                       .short_work = limits_.token_budget,
                       .logit_rows = logit_rows - std::min(logit_rows, drawing)});
@@ -141,11 +135,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   const TenantAccount& account = *tenancy.account;
   account.counter_of(sequence.is_scavenger) +=
       TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
-  if (sequence.is_scavenger) {
-    rows_.scavengers.note_scavengers(part.n_rows);
-  } else {
-    rows_.scavengers.note_others(part.n_rows);
-  }
+  rows_.note_committed(part.n_rows, sequence.is_scavenger);
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
@@ -156,8 +146,8 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
 }
 
 void Scheduler::note_duration(Duration step) {
-  if (rows_.planned.proposed == 0) rows_.prefill.note(step, rows_.planned);
-  proposals_.note_duration(step, rows_.planned);
+  rows_.note_duration(step);
+  proposals_.note_duration(step, rows_.planned());
 }
 
 void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
@@ -170,7 +160,7 @@ void Scheduler::transfer_done(const Sequence& sequence, Duration copying) {
 // -------------------------------------------------------------------------- preemption and ends
 
 bool Scheduler::relieve_starved() {
-  return preemption_.relieve(rows_.prefill.row_ns(), [this](const Relief& relief) {
+  return preemption_.relieve(rows_.row_ns(), [this](const Relief& relief) {
     if (!relief.end) return preempt(relief);
     end_sequence(*relief.sequence, {.reason = CompletionReason::EngineError, .error = relief.end});
   });

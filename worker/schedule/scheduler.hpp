@@ -78,9 +78,8 @@
 #include "worker/schedule/pending_events.hpp"
 #include "worker/schedule/preemption.hpp"
 #include "worker/schedule/request_moves.hpp"
-#include "worker/schedule/rows/prefill_limit.hpp"
 #include "worker/schedule/rows/proposal_planner.hpp"
-#include "worker/schedule/rows/scavenger_share.hpp"
+#include "worker/schedule/rows/row_budget.hpp"
 #include "worker/schedule/running_sequences.hpp"
 #include "worker/schedule/scheduler_types.hpp"
 #include "worker/schedule/sequence.hpp"
@@ -192,7 +191,7 @@ class Scheduler {
  private:
   StepPlan plan_rows();
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
-  std::vector<PlannedRows> prefill_least_served(bool scavengers, std::uint32_t budget) const;
+  std::vector<PlannedRows> prefill_least_served(bool scavengers) const;
   bool relieve_starved();
   void preempt(const Relief& relief);
   void free_blocks(Sequence& sequence, const Completed& how);
@@ -213,12 +212,7 @@ class Scheduler {
   Preemption preemption_{tenancies_, running_, swap_};
   RequestMoves moves_{tenancies_, kv_, events_};
   ProposalPlanner proposals_{limits_, tenancies_, running_, kv_};
-  struct RowPlanning {
-    PrefillLimit prefill;
-    ScavengerShare scavengers;
-    StepRows planned;  // rows of the last plan
-  };
-  RowPlanning rows_;
+  RowBudget rows_{limits_};
   StateSnapshots snapshots_{limits_, tenancies_, running_, kv_, transfers_};
 };
 

@@ -111,13 +111,7 @@ void EtcdProcess::change_beside(const Operation& operation) {
   boost::asio::io_context io;
   Client other(io, options());
   Transaction write{.conditions = {}, .success = {operation}, .failure = {}};
-  bool has_succeeded = false;
-  boost::asio::co_spawn(io, other.commit(std::move(write)),
-                        [&](const std::exception_ptr&, const Result<TransactionReply>& reply) {
-                          has_succeeded = reply.has_value();
-                        });
-  io.run();
-  REQUIRE(has_succeeded);
+  REQUIRE(etcd::wait_for(io, other.commit(std::move(write))));
 }
 
 AgentProcess::AgentProcess(const EtcdProcess& etcd, const Spec& spec)

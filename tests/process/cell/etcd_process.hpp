@@ -1,7 +1,6 @@
 /// A real etcd and agents of a cell, for tests.
 #pragma once
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "ipc/etcd/client.hpp"
+#include "ipc/etcd/wait_for.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
@@ -41,14 +41,7 @@ class EtcdProcess {
 
   template <class T>
   Result<T> wait(boost::asio::awaitable<Result<T>> call) {
-    std::optional<Result<T>> result;
-    boost::asio::co_spawn(io_, std::move(call), [&](std::exception_ptr error, Result<T> done) {
-      if (error) std::rethrow_exception(error);
-      result = std::move(done);
-    });
-    io_.restart();
-    io_.run();
-    return *std::move(result);
+    return etcd::wait_for(io_, std::move(call));
   }
   boost::asio::io_context& io() { return io_; }
 

@@ -18,9 +18,6 @@ class BlockingEtcd {
   Result<etcd::TransactionReply> commit(const etcd::Transaction& transaction);
 
  private:
-  template <class T>
-  Result<T> wait(boost::asio::awaitable<Result<T>> call);
-
   boost::asio::io_context io_;
   etcd::Client client_;
 };

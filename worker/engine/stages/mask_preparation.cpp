@@ -4,7 +4,6 @@
 #include <set>
 
 #include "common/machine/confined.hpp"
-#include "worker/engine/token_rules.hpp"
 
 namespace leasehold {
 
@@ -34,7 +33,8 @@ bool MaskPreparation::mark_awaiting() {
   for (const auto& sequence : deps_.scheduler->running().all()) {
     if (!sequence->rules) {
       sequence->rules =
-          std::make_shared<TokenRules>(sequence->request, *deps_.tokenizer, limits_.token_units);
+          std::make_shared<TokenRules>(sequence->request, *deps_.tokenizer,
+                                       drawable_ ? &*drawable_ : nullptr, limits_.token_units);
     }
     sequence->awaits_mask = !can_draw(*sequence);
     any = any || sequence->awaits_mask;

@@ -11,12 +11,14 @@
 #pragma once
 
 #include <map>
+#include <optional>
 
 #include "ipc/segment/thread_gate.hpp"
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/mask_schedule.hpp"
 #include "worker/engine/running_requests.hpp"
 #include "worker/engine/stages/sequence_gates.hpp"
+#include "worker/engine/token_rules.hpp"
 #include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
@@ -38,7 +40,7 @@ class MaskPreparation {
   };
 
   MaskPreparation(const MaskLimits& limits, const Dependencies& dependencies)
-      : limits_(limits), deps_(dependencies) {}
+      : limits_(limits), deps_(dependencies), drawable_(drawable_tokens(*dependencies.tokenizer)) {}
 
   /// Precondition: the weights are bound. Errors: EngineDecodeFailed when a part of the weights was
   /// revoked. An error of one mask ends only its sequence.
@@ -54,6 +56,7 @@ class MaskPreparation {
 
   MaskLimits limits_;
   Dependencies deps_;
+  std::optional<TokenMask> drawable_;  // of the model, for all sequences
   TenantId last_tenant_;  // the tenant of the last slice, in this step or an earlier one
 };
 

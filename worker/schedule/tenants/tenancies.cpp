@@ -28,11 +28,6 @@ bool is_same(const wire::TenantUsage& one, const wire::TenantUsage& other) {
          one.waiting == other.waiting && one.admitted == other.admitted;
 }
 
-bool has_counts(const wire::TenantServed& served) {
-  return served.tokens > 0 || served.hit_blocks > 0 || served.evicted_blocks > 0 ||
-         served.preemptions > 0 || served.shared_hit_blocks > 0 || served.cross_tenant_hits > 0;
-}
-
 }  // namespace
 
 // --------------------------------------------------------------------------------------- leases
@@ -52,8 +47,7 @@ void Tenancies::add(Tenancy tenancy) {
 
 void Tenancies::erase(LeaseId lease) {
   Tenancy& tenancy = leases_.at(lease);
-  note_served(tenancy);
-  ended_prefixes_ += tenancy.prefixes.counters();
+  service_.note_end(tenancy);
   const TenantId tenant = tenancy.tenant;
   leases_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);
@@ -70,8 +64,8 @@ std::vector<LeaseId> Tenancies::ids() const {
 void Tenancies::set_quota(const wire::TenantQuota& quota) {
   tenants_[quota.tenant].quota = quota;
   changed_tenants_.insert(quota.tenant);
-  // The count is reported again: a restarted broker has lost it, and sends the quota again.
-  cached_blocks_.erase(quota.tenant);
+  // A restarted broker sends the quota again.
+  service_.repeat_cached_blocks(quota.tenant);
   forget_if_unused(quota.tenant);
 }
 
@@ -230,10 +224,6 @@ void Tenancies::note_change(const TenantId& tenant) {
   unsettled_tenants_.insert(tenant);
 }
 
-void Tenancies::note_preemption(const Tenancy& tenancy) {
-  if (!tenancy.is_shared) ++served_[tenancy.tenant].preemptions;
-}
-
 std::vector<wire::TenantUsage> Tenancies::take_usage() {
   std::vector<wire::TenantUsage> changed;
   for (const TenantId& id : std::exchange(changed_tenants_, {})) {
@@ -251,43 +241,6 @@ std::vector<wire::TenantUsage> Tenancies::take_usage() {
     changed.push_back(std::move(usage));
   }
   return changed;
-}
-
-void Tenancies::note_served(Tenancy& tenancy) {
-  const PrefixCounters& now = tenancy.prefixes.counters();
-  const PrefixCounters then = std::exchange(tenancy.reported, now);
-  if (tenancy.is_shared) return;  // an operator published the text, so no tenant is served
-  wire::TenantServed& served = served_[tenancy.tenant];
-  served.tokens += std::exchange(tenancy.served_tokens, 0);
-  served.hit_blocks += now.hits - then.hits;
-  served.hit_tokens += (now.hits - then.hits) * tokens_per_block_;
-  served.evicted_blocks += now.evictions - then.evictions;
-  served.shared_hit_blocks += now.shared_hits - then.shared_hits;
-  served.cross_tenant_hits += now.cross_tenant_hits - then.cross_tenant_hits;
-}
-
-std::vector<wire::TenantServed> Tenancies::take_served() {
-  for (auto& [lease, tenancy] : leases_) {
-    note_served(tenancy);
-    if (tenancy.is_shared) continue;
-    served_.at(tenancy.tenant).cached_blocks += tenancy.prefixes.unused();
-  }
-  std::vector<wire::TenantServed> changed;
-  for (auto& [tenant, served] : std::exchange(served_, {})) {
-    std::uint32_t& cached = cached_blocks_[tenant];
-    const std::uint32_t reported = std::exchange(cached, served.cached_blocks);
-    if (cached == 0) cached_blocks_.erase(tenant);
-    if (!has_counts(served) && served.cached_blocks == reported) continue;
-    served.tenant = tenant;
-    changed.push_back(std::move(served));
-  }
-  return changed;
-}
-
-PrefixCounters Tenancies::prefix_counters() const {
-  PrefixCounters all = ended_prefixes_;
-  for (const auto& [lease, tenancy] : leases_) all += tenancy.prefixes.counters();
-  return all;
 }
 
 }  // namespace leasehold

@@ -14,13 +14,14 @@
 
 #include "ipc/control/messages/worker.hpp"
 #include "worker/schedule/scheduler_types.hpp"
+#include "worker/schedule/tenants/service_report.hpp"
 #include "worker/schedule/tenants/token_counters.hpp"
 
 namespace leasehold {
 
 class Tenancies {
  public:
-  explicit Tenancies(std::uint32_t tokens_per_block) : tokens_per_block_(tokens_per_block) {}
+  explicit Tenancies(std::uint32_t tokens_per_block) : service_(tokens_per_block) {}
 
   // ---- leases, in the order of their ids
 
@@ -100,33 +101,28 @@ class Tenancies {
 
   /// Records that the tenant's running or waiting requests changed. The tenant may be unknown.
   void note_change(const TenantId& tenant);
-  void note_preemption(const Tenancy& tenancy);
+  void note_preemption(const Tenancy& tenancy) { service_.note_preemption(tenancy); }
   const std::set<TenantId>& changed_tenants() const { return changed_tenants_; }
   /// The use of divided quotas by the tenants whose use changed since the last call. Examines only
   /// the tenants in `changed_tenants`.
   std::vector<wire::TenantUsage> take_usage();
   /// The service that tenants received since the last call; omits tenants without changes.
-  std::vector<wire::TenantServed> take_served();
+  std::vector<wire::TenantServed> take_served() { return service_.take(leases_); }
   /// Sums over all leases, including ended ones.
-  PrefixCounters prefix_counters() const;
+  PrefixCounters prefix_counters() const { return service_.prefix_counters(leases_); }
 
  private:
   bool has_requests(const TenantAccount& account, bool scavengers) const;
   void forget_if_unused(const TenantId& id);
-  void note_served(Tenancy& tenancy);
 
-  std::uint32_t tokens_per_block_;
   std::map<TenantId, TenantAccount> tenants_;
   std::map<LeaseId, Tenancy> leases_;
   TokenCounters counters_;
-  TokenCounters scavenger_counters_;      // separate, because a batch gives and takes no credit
-  std::set<TenantId> changed_tenants_;    // since the last `take_usage`
-  std::set<TenantId> unsettled_tenants_;  // since the last `settle_active`
-  std::map<TenantId, wire::TenantServed> served_;  // noted since the last `take_served`
-  // at the last `take_served`; a missing entry means 0
-  std::map<TenantId, std::uint32_t> cached_blocks_;
+  TokenCounters scavenger_counters_;          // separate, because a batch gives and takes no credit
+  std::set<TenantId> changed_tenants_;        // since the last `take_usage`
+  std::set<TenantId> unsettled_tenants_;      // since the last `settle_active`
   std::map<RateOwner, RateReturn> returned_;  // since the last `take_returned`
-  PrefixCounters ended_prefixes_;             // of leases that ended
+  ServiceReport service_;
 };
 
 /// Error text: why the broker refused growth of the lease, and what to do.

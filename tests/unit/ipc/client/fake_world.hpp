@@ -61,7 +61,7 @@ struct World {
   std::shared_ptr<TenantSession> start(bool rebind = false);
   /// Starts a session and runs until the worker has accepted the request.
   void stream(bool rebind = false);
-  /// Runs the loop until `wanted`; fails the test after 20 s without an event.
+  /// Runs the loop until `wanted`; fails the test when nothing more happens.
   void run_until(const std::function<bool()>& wanted);
   /// Runs the handlers that are ready.
   void settle();

@@ -1,6 +1,5 @@
 // The client of etcd, against members that answer, fail and lie.
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -12,6 +11,7 @@
 
 #include "ipc/control/transport/base64.hpp"
 #include "ipc/etcd/client.hpp"
+#include "ipc/etcd/wait_for.hpp"
 #include "tests/unit/ipc/etcd/modelled_member.hpp"
 
 using namespace leasehold;
@@ -54,14 +54,7 @@ struct Rig {
   }
   template <class T>
   Result<T> wait(asio::awaitable<Result<T>> call) {
-    std::optional<Result<T>> result;
-    asio::co_spawn(io, std::move(call), [&](std::exception_ptr error, Result<T> done) {
-      if (error) std::rethrow_exception(error);
-      result = std::move(done);
-    });
-    io.restart();
-    io.run();
-    return *std::move(result);
+    return wait_for(io, std::move(call));
   }
 
   asio::io_context io;

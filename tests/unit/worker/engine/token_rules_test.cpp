@@ -22,6 +22,7 @@ Tokenizer suppressing_tokenizer() {
 
 struct Fixture {
   Tokenizer tokenizer = tiny_tokenizer();
+  std::optional<TokenMask> drawable = drawable_tokens(tokenizer);
   std::shared_ptr<const GrammarVocabulary> vocabulary =
       std::make_shared<const GrammarVocabulary>(tokenizer);
 
@@ -36,7 +37,7 @@ struct Fixture {
   /// The fixture keeps the request, to which the rules refer.
   TokenRules rules(SamplingParams sampling, std::vector<TokenId> emitted = {}) const {
     requests_.push_back(request(std::move(sampling), std::move(emitted)));
-    TokenRules rules(requests_.back(), tokenizer);
+    TokenRules rules(requests_.back(), tokenizer, drawable ? &*drawable : nullptr);
     prepare(rules);
     return rules;
   }
@@ -130,6 +131,7 @@ TEST_CASE("token rules: without a grammar every token is allowed") {
 TEST_CASE("token rules: the tokens that the model file suppresses are never allowed") {
   Fixture fixture;
   fixture.tokenizer = suppressing_tokenizer();
+  fixture.drawable = drawable_tokens(fixture.tokenizer);
   TokenRules free = fixture.rules({});
   REQUIRE(free.allowed() != nullptr);
   CHECK(free.allowed()->count() == fixture.tokenizer.n_vocab() - 2);
@@ -171,7 +173,7 @@ TEST_CASE("token rules: the text is over when the grammar allows no more") {
 TEST_CASE("token rules: tokens emitted before must fit the grammar") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(R"(root ::= "ab"+)"), {kAb, kCc});
-  TokenRules rules(request, fixture.tokenizer);
+  TokenRules rules(request, fixture.tokenizer, nullptr);
   check_refused(rules, Catch::StartsWith("emitted token 1 does not fit the grammar"));
 }
 
@@ -198,7 +200,7 @@ TEST_CASE("token rules: a grammar with too many parses is BadRequest at that tok
   for (int i = 0; i < 600; ++i)
     text += "\nr" + std::to_string(i) + " ::= \"aab" + std::to_string(i) + "\"";
   const PromptRequest request = fixture.request(with_grammar(text));
-  TokenRules rules(request, fixture.tokenizer);
+  TokenRules rules(request, fixture.tokenizer, nullptr);
   check_refused(rules, Catch::Contains("parses of this text"));
 }
 
@@ -209,13 +211,13 @@ TEST_CASE("token rules: the size of the slices changes no mask") {
     CAPTURE(units);
     const PromptRequest whole = fixture.request({.grammar = {GrammarKind::JsonObject, {}}});
     TokenRules at_once = fixture.rules(whole.sampling);
-    TokenRules sliced(whole, fixture.tokenizer);
+    TokenRules sliced(whole, fixture.tokenizer, nullptr);
     std::vector<TokenId> emitted;
     for (const char byte : text) {
       prepare_in_slices(sliced, units);
       REQUIRE(*sliced.allowed() == Fixture::allowed(at_once));
       const PromptRequest cut = fixture.request(whole.sampling, emitted);
-      TokenRules rebuilt(cut, fixture.tokenizer);
+      TokenRules rebuilt(cut, fixture.tokenizer, nullptr);
       REQUIRE(prepare_in_slices(rebuilt, units) > 0);
       REQUIRE(*rebuilt.allowed() == *sliced.allowed());
       emitted.push_back(byte_token(byte));
@@ -228,7 +230,7 @@ TEST_CASE("token rules: the size of the slices changes no mask") {
 TEST_CASE("token rules: a token of an expensive grammar ends with BadRequest naming the rule") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(bomb()));
-  TokenRules rules(request, fixture.tokenizer);
+  TokenRules rules(request, fixture.tokenizer, nullptr);
   const WorkBudget all = check_refused(
       rules, Catch::Contains("units of work for a token") && Catch::Contains("in rule 'e'; "));
   CHECK(all.spent >= TokenRules::kTokenUnits);
@@ -238,7 +240,7 @@ TEST_CASE("token rules: a token of an expensive grammar ends with BadRequest nam
 TEST_CASE("token rules: a slice of an expensive grammar is bounded") {
   const Fixture fixture;
   const PromptRequest request = fixture.request(with_grammar(bomb()));
-  TokenRules rules(request, fixture.tokenizer);
+  TokenRules rules(request, fixture.tokenizer, nullptr);
   for (std::size_t slices = 1; slices <= 100; ++slices) {
     WorkBudget slice{1000};
     REQUIRE(rules.prepare(slice));
@@ -252,7 +254,7 @@ TEST_CASE("token rules: nested repetitions are refused before they take the budg
   const Fixture fixture;
   const PromptRequest request =
       fixture.request(with_grammar(R"(root ::= ((("a"{0,99}){0,99}){0,99}){0,99})"));
-  TokenRules rules(request, fixture.tokenizer);
+  TokenRules rules(request, fixture.tokenizer, nullptr);
   const WorkBudget all = check_refused(rules, Catch::Contains("rule 'root'"));
   CHECK(all.spent < TokenRules::kTokenUnits + 2 * GrammarMatcher::kMaxStacks);
 }
@@ -262,20 +264,20 @@ TEST_CASE("token rules: what a budget allowed it allows again after a rebind") {
   const std::string text = R"({"a": [1, {"é": "x\n"}, -2.5e3], "b": null, "c": [[[[0]]]]})";
   const PromptRequest whole = fixture.request({.grammar = {GrammarKind::JsonObject, {}}});
   std::size_t most = 0;
-  TokenRules measured(whole, fixture.tokenizer);
+  TokenRules measured(whole, fixture.tokenizer, nullptr);
   for (const char byte : text) {
     WorkBudget all = WorkBudget::unlimited();
     REQUIRE(measured.prepare(all));
     most = std::max(most, all.spent);
     measured.accept(byte_token(byte));
   }
-  TokenRules tight(whole, fixture.tokenizer, most + 1);
-  TokenRules too_tight(whole, fixture.tokenizer, most / 2);
+  TokenRules tight(whole, fixture.tokenizer, nullptr, most + 1);
+  TokenRules too_tight(whole, fixture.tokenizer, nullptr, most / 2);
   bool was_refused = false;
   std::vector<TokenId> emitted;
   for (const char byte : text) {
     const PromptRequest cut = fixture.request(whole.sampling, emitted);
-    TokenRules rebuilt(cut, fixture.tokenizer, most + 1);
+    TokenRules rebuilt(cut, fixture.tokenizer, nullptr, most + 1);
     Fixture::prepare(rebuilt);
     Fixture::prepare(tight);
     WorkBudget all = WorkBudget::unlimited();
