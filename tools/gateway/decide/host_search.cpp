@@ -27,6 +27,7 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
                             const Step& step) {
   as.emplace(Attempt{.id = AttemptId{++last_attempt_},
                      .host = host,
+                     .incarnation = step.hosts.incarnation(host),
                      .parser = HostStreamParser(terms_.form, terms_.limits, tokens_),
                      .positions = {},
                      .heard = step.now,
@@ -170,6 +171,15 @@ void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step&
   lose(attempt->id,
        {is_stalled ? MoveCause::Stalled : MoveCause::Silent, std::move(error), kAfterFailure},
        step);
+}
+
+/// Before any event is handled, so that nothing of a gone incarnation is forwarded.
+void TextContinuation::lose_if_gone(std::optional<Attempt>& attempt, const Step& step) {
+  if (!attempt || attempt->incarnation == step.hosts.incarnation(attempt->host)) return;
+  Error error{Errc::CellLost, fmt::format("host {} is no longer the member of its cell on which "
+                                          "the text ran",
+                                          step.hosts.address(attempt->host))};
+  lose(attempt->id, {MoveCause::Gone, std::move(error), kAfterFailure}, step);
 }
 
 void TextContinuation::avoid(HostId host, TimePoint until) {

@@ -48,6 +48,8 @@ std::string_view name(MoveCause cause) {
       return "other_identity";
     case MoveCause::Malformed:
       return "malformed";
+    case MoveCause::Gone:
+      return "gone";
   }
   return "";
 }
@@ -59,6 +61,9 @@ void TextContinuation::on(const TextEvent& event, const HostTable& hosts, TimePo
                           TextActions& actions) {
   if (has_ended_) return;
   const Step step{.hosts = hosts, .now = now, .actions = actions};
+  lose_if_gone(successor_, step);
+  lose_if_gone(current_, step);
+  if (has_ended_) return;
   std::visit([&](const auto& one) { handle(one, step); }, event);
   start_successor(step);
 }

@@ -14,6 +14,9 @@
 /// it. A successor that stays behind is asked again with the tokens of now; its prefix is cached by
 /// then.
 ///
+/// A host of a cell that leaves it, or joins it again, is left at the next event, before that event
+/// is looked at.
+///
 /// The caller does what an action says before it passes the next event. After Finish, PassAnswer or
 /// FailRequest the request has ended: every exchange is closed, and every event is ignored.
 /// Threads: one at a time.
@@ -76,6 +79,7 @@ class TextContinuation {
   struct Attempt {
     AttemptId id;
     HostId host;
+    std::optional<Incarnation> incarnation;  ///< Of the host, when it was opened.
     HostStreamParser parser;
     std::vector<std::uint32_t> positions;    ///< Per choice: the next one that it sends.
     TimePoint heard;                         ///< Its last bytes, or when it was opened.
@@ -136,6 +140,7 @@ class TextContinuation {
   void give_up(const Error& error, const Step& step);
   void lose(AttemptId id, const Loss& loss, const Step& step);
   void lose_if_late(std::optional<Attempt>& attempt, const Step& step);
+  void lose_if_gone(std::optional<Attempt>& attempt, const Step& step);
   void avoid(HostId host, TimePoint until);
 
   void end(const Step& step);
