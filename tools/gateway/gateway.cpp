@@ -152,8 +152,12 @@ void Gateway::serve() {
       });
 }
 
-/// Options has no invalid list, so that the last step does not fail.
+/// Options has no other invalid list, so that the last step does not fail.
 Result<void> Gateway::reload(const std::vector<HostAddress>& hosts) {
+  if (hosts.empty() && !state_->cell) {
+    return fail(Errc::BadRequest,
+                "the hosts were a list and are now those of a cell; restart the gateway");
+  }
   http::TlsClient host_tls =
       TRY(http::TlsClient::load(state_->shared->options.host_ca, "--host-ca"));
   if (state_->tls) TRY(state_->tls->reload());

@@ -21,6 +21,12 @@ using asio::awaitable;
 /// Shorter than SilentHosts::kContactGap, with a call that fails in between.
 constexpr std::chrono::milliseconds kReadInterval{1'000};
 
+/// Logs the error once for each reason, not for each attempt.
+void report_once(std::optional<Errc>& last, std::string_view what, const Error& error) {
+  if (std::exchange(last, error.code) == error.code) return;
+  spdlog::warn("{} code={} reason=\"{}\"", what, name(error.code), printable(error.detail));
+}
+
 }  // namespace
 
 CellHosts::CellHosts(cell::CellAddress address, Dependencies dependencies)
@@ -35,20 +41,23 @@ void CellHosts::start() {
   asio::co_spawn(deps_.io, keep_contact(), asio::detached);
 }
 
-/// The watch ends only for what a retry at once cannot change, and when its member hangs.
+/// The watch ends when etcd refuses it for good, and when `check_watch` closes it.
 awaitable<void> CellHosts::follow() {
   asio::steady_timer pause(deps_.io);
   while (true) {
     watcher_ = std::make_unique<etcd::Client>(deps_.io, address_.etcd);
     const Result<void> ended = co_await watcher_->watch(keys_.hosts(), *this);
-    if (ended.error().code == Errc::PermissionDenied) report_lost(ended.error());
-    pause.expires_after(address_.etcd.watch_pause);
+    const Errc code = ended.error().code;
+    if (code != Errc::PermissionDenied && code != Errc::UnknownMethod) continue;
+    report_once(refused_, "hosts of the cell are not followed", ended.error());
+    pause.expires_after(kReadInterval);
     co_await pause.async_wait(http::kAwait);
   }
 }
 
 void CellHosts::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision revision) {
   newest_ = revision;
+  refused_.reset();
   silent_.listed(entries, deps_.clock.now());
   use_hosts();
 }
@@ -169,11 +178,8 @@ void CellHosts::report_problems(std::vector<std::string> problems) {
   problems_ = std::move(now);
 }
 
-/// Logs the error once for each reason, not for each attempt.
 void CellHosts::report_lost(const Error& error) {
-  if (std::exchange(lost_, error.code) == error.code) return;
-  spdlog::warn("etcd cannot be used; the known hosts stay code={} reason=\"{}\"", name(error.code),
-               printable(error.detail));
+  report_once(lost_, "etcd cannot be used; the known hosts stay", error);
 }
 
 }  // namespace leasehold::gateway

@@ -69,6 +69,7 @@ class CellHosts : private etcd::WatchReceiver {
   std::optional<etcd::Revision> unreported_;
   std::set<std::string> problems_;  // that were logged
   std::optional<Errc> lost_;        // why etcd cannot be used
+  std::optional<Errc> refused_;     // why there is no watch
 };
 
 }  // namespace leasehold::gateway
