@@ -136,6 +136,8 @@ std::string_view name(HostState state) {
       return "not ready";
     case HostState::Draining:
       return "draining";
+    case HostState::Late:
+      return "late";
     case HostState::Asleep:
       return "asleep";
     case HostState::Ready:
@@ -177,6 +179,8 @@ HostState HostTable::state(HostId id, TimePoint now) const {
   if (!host.report || !host.reported_at || now - *host.reported_at > silent_after_)
     return HostState::Silent;
   if (host.report->ready && !host.is_listed) return HostState::Draining;
+  const bool is_late = now - *host.reported_at > silent_after_ / 2;
+  if (host.report->ready && is_late) return HostState::Late;
   if (host.report->ready) return host.report->asleep ? HostState::Asleep : HostState::Ready;
   return host.report->code == name(Errc::Draining) ? HostState::Draining : HostState::NotReady;
 }
