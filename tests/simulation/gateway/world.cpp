@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kReportEvery = milliseconds(500);
-constexpr Duration kSilentAfter = milliseconds(1500);
+constexpr Duration kSilentAfter = milliseconds(2000);
 constexpr Duration kLastFault = seconds(12);
 /// Long after the last fault: eight moves, each with its timeouts, and the text.
 constexpr Duration kLimit = seconds(400);
@@ -48,8 +48,8 @@ ContinuationTerms World::make_terms() {
                   .max_document_bytes = 4096};
   terms.any_arithmetic = one_in(8);
   terms.max_moves = one_in(8) ? 2 : 8;
-  terms.head_timeout = seconds(3);
-  terms.progress_timeout = seconds(20);
+  terms.silence.head_timeout = seconds(3);
+  terms.silence.progress_timeout = seconds(20);
   terms.move_timeout = seconds(15);
   return terms;
 }
@@ -94,6 +94,7 @@ void World::plan_faults() {
            [this, host] { set_listed(host, true); });
       } else if (fault == 6) {
         stopped_until_ = std::max(stopped_until_, now_ + heals);  // the gateway itself
+        judge_.gateway_stops(stopped_until_);
       } else if (fault < 3) {
         set_power(host, static_cast<Power>(1 + fault));
         at(heals, [this, host] { set_power(host, Power::Up); });
@@ -178,7 +179,7 @@ void World::on(const TextEvent& event) {
         return std::holds_alternative<Forward>(action) || std::holds_alternative<Finish>(action);
       }))
     report_violation("nothing of a host that has left its cell is forwarded");
-  judge_.check(actions, continuation_, now_);
+  judge_.check(actions, continuation_, *table_, now_);
   for (const TextAction& action : actions) {
     if (const auto* open = std::get_if<OpenHost>(&action)) do_action(*open);
   }

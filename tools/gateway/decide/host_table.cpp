@@ -137,6 +137,8 @@ std::string_view name(HostState state) {
       return "not ready";
     case HostState::Draining:
       return "draining";
+    case HostState::Late:
+      return "late";
     case HostState::Asleep:
       return "asleep";
     case HostState::Ready:
@@ -221,6 +223,8 @@ HostState HostTable::state(HostId id, TimePoint now) const {
     return HostState::Silent;
   const bool must_leave = !host.is_listed || host.is_draining;
   if (host.report->ready && must_leave) return HostState::Draining;
+  const bool is_late = now - *host.reported_at > silent_after_ / 2;
+  if (host.report->ready && is_late) return HostState::Late;
   if (host.report->ready) return host.report->asleep ? HostState::Asleep : HostState::Ready;
   return host.report->code == name(Errc::Draining) ? HostState::Draining : HostState::NotReady;
 }

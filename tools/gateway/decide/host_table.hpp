@@ -52,11 +52,13 @@ struct HostReport {
   const ServedModel* find(std::string_view model) const;
 };
 
+/// From Late on, a later state is a better one for a new request.
 enum class HostState : std::uint8_t {
   Silent,  ///< It has not reported, or not lately.
   NotReady,
   Draining,  ///< It ends its running texts soon, or has left the list; each should continue
              ///< elsewhere.
+  Late,      ///< It was ready and should have reported again. It may be frozen.
   Asleep,    ///< Its running texts wait; each should continue elsewhere. A new request wakes it.
   Ready,
 };
@@ -83,7 +85,7 @@ struct HostChanges {
 
 class HostTable {
  public:
-  /// A host whose last report is older than `silent_after` is Silent.
+  /// A host whose last report is older than `silent_after` is Silent, and Late from half of that.
   /// Errors: BadRequest for an empty list and for an address that occurs twice.
   static Result<HostTable> create(std::vector<std::string> addresses, Duration silent_after);
   /// An empty table for the hosts of a cell.
