@@ -35,7 +35,7 @@ class Host(cell.Host):
                                        *worker_options))
         self.http = f"127.0.0.1:{port}"
         self.address = "http://" + self.http
-        self.agent = None
+        self.agent, self.agent_prefix, self.agent_options = None, (), ()
 
     def start_worker(self):
         wait_for(lambda: self.broker.require_running() or self.control("status"), "the broker does not answer")
@@ -46,7 +46,7 @@ class Host(cell.Host):
         self.agent = Process(self.cell, self.name + "-agent", "leasehold-cell", "--config", self.cell.config,
                              "--host", self.name, "--broker", self.socket(), "--listen",
                              self.cell.path(self.name + "-agent.sock"), "--door", self.address, "--state-dir",
-                             self.cell.path(self.name + "-state"))
+                             self.cell.path(self.name + "-state"), *self.agent_options, prefix=self.agent_prefix)
 
     def await_ready(self):
         super().await_ready()
@@ -81,19 +81,23 @@ class LocalCell(cell.Cell):
             self.folder.cleanup()  # members write until they have ended
 
     def start(self):
-        self.etcd = etcd.Etcd(self.folder.name)
+        self.etcd = self.new_etcd()
         self.etcd.await_put(f"/leasehold/{CELL}/config", {"version": 1, "ttl_ms": self.ttl_ms,
                                                           "slack_ms": self.slack_ms})
         self.config = self.path("cell.toml")
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"etcd = {json.dumps(self.etcd.urls)}\ncell = \"{CELL}\"\n")
-        self.hosts = [self.new_host(cell.NAMES[i]) for i in range(self.count)]
+        for i in range(self.count):
+            self.hosts.append(self.new_host(cell.NAMES[i]))
         for host in self.hosts:
             host.start_broker()
         for host in self.hosts:
             host.start_worker()
         for host in self.hosts:
             host.await_ready()
+
+    def new_etcd(self):
+        return etcd.Etcd(self.folder.name)
 
     def new_host(self, name):
         return Host(self, name)

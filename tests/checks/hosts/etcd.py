@@ -147,22 +147,24 @@ class Client:
 
 
 class Etcd:
-    """Three members. `folder` has their data and logs. Elections are as slow as a loaded machine needs, unless
-    `election_ms` is shorter."""
+    """Three members. `folder` has their data and logs. Elections are as slow as a loaded machine needs. Clients may
+    also use the ports of `urls` at `address`, when there is one."""
 
-    def __init__(self, folder, election_ms=3000):
+    def __init__(self, folder, address=None):
         self.folder = folder
         ports = [(free_port(), free_port()) for _ in range(MEMBERS)]
-        self.urls = [f"http://127.0.0.1:{client}" for client, _ in ports]
+        self.urls, self.other_urls = ([f"http://{host}:{client}" for client, _ in ports] if host else []
+                                      for host in ("127.0.0.1", address))
         peers = [f"http://127.0.0.1:{peer}" for _, peer in ports]
         cluster = ",".join(f"e{i}={peer}" for i, peer in enumerate(peers))
         self.members = []
         for i, (url, peer) in enumerate(zip(self.urls, peers)):
+            listened = ",".join([url, *self.other_urls[i:i + 1]])
             with open(os.path.join(folder, f"e{i}.log"), "wb") as log:
                 self.members.append(subprocess.Popen(
                     [shutil.which("etcd"), "--name", f"e{i}", "--data-dir", os.path.join(folder, f"e{i}"),
-                     "--unsafe-no-fsync", "--heartbeat-interval", str(election_ms // 10), "--election-timeout",
-                     str(election_ms), "--listen-client-urls", url, "--advertise-client-urls", url,
+                     "--unsafe-no-fsync", "--heartbeat-interval", "300", "--election-timeout", "3000",
+                     "--listen-client-urls", listened, "--advertise-client-urls", url,
                      "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster],
                     stdout=log, stderr=log))
 
@@ -180,11 +182,20 @@ class Etcd:
         wait_for(is_written, "etcd does not answer")
         client.close()
 
+    def peak_mib(self):
+        """The greatest resident memory that a member has had."""
+        peaks = []
+        for member in self.members:
+            with open(f"/proc/{member.pid}/status", encoding="utf-8") as status:
+                peaks += [int(line.split()[1]) / 1024 for line in status if line.startswith("VmHWM:")]
+        return max(peaks)
+
     # What can happen to it.
 
-    def lose_quorum(self):
-        for member in self.members[1:]:
-            member.send_signal(signal.SIGSTOP)
+    def lose_quorum(self, number=0):
+        """Stops two members: other ones for each number up to MEMBERS."""
+        for i in (1, 2):
+            self.members[(number + i) % MEMBERS].send_signal(signal.SIGSTOP)
 
     def restore_quorum(self):
         for member in self.members:
