@@ -146,11 +146,13 @@ RetryDecision after_failure(const Error& error, Stage stage, const RetryContext&
       (error.code == Errc::PoolExhausted || error.code == Errc::NoModelLoaded);
   const bool may_try = retry_context.rebind || broker_unavailable || is_preparing;
   if (!may_try || !is_transient(error, stage, retry_context)) return std::unexpected(error);
-  // The memory is kept for a few seconds only, so no back-off delays the next attempt.
-  const auto late = check_waited(error, retry_context, policy);
-  if (is_preparing && late) return std::unexpected(*late);
-  if (is_preparing)
+  // No back-off delays the next attempt: the memory is kept for a few seconds only, and a text goes
+  // on as soon as its host is back in its cell, however long that was away.
+  const bool is_out_of_cell = error.code == Errc::CellLost && error.retry_after_ms > 0;
+  if (is_preparing || is_out_of_cell) {
+    if (auto late = check_waited(error, retry_context, policy)) return std::unexpected(*late);
     return Retry{.delay = std::chrono::milliseconds(error.retry_after_ms), .fresh_lease = true};
+  }
   const bool fresh = stage == Stage::Broker || !lease_survives(error);
   return retry_or_give_up(error, fresh, retry_context, policy);
 }

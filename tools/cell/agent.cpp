@@ -109,9 +109,15 @@ awaitable<void> Agent::read_config() {
 Duration Agent::time_to_next_beat() const {
   const Duration regular = config_.ttl_ms == 0 ? kBeatWithoutTtl : config_.ttl() / 3;
   const bool is_late = lost_.has_value() || !membership_.is_member();
-  const Duration next = is_late ? std::clamp(regular / 4, kMinRetry, kMaxRetry) : regular;
+  if (is_late) return until_ceiling(std::clamp(regular / 4, kMinRetry, kMaxRetry));
+  if (config_.ttl_ms == 0) return regular;
+  return until_ceiling(membership_.time_to_beat(config_.ttl(), clock_.now()));
+}
+
+/// At most until the ceiling passes, which is logged then.
+Duration Agent::until_ceiling(Duration time) const {
   const Duration left = membership_.ceiling() - clock_.now();
-  return left > Duration::zero() ? std::min(next, left) : next;
+  return left > Duration::zero() ? std::min(time, left) : time;
 }
 
 /// A host whose broker takes no ceiling runs nothing after the TTL. Without beats others expire it,
@@ -175,7 +181,7 @@ void Agent::enter(MembershipChange change) {
       return;
     }
     case MembershipChange::Renewed:
-      if (std::exchange(is_past_ceiling_, false))
+      if (membership_.may_run(clock_.now()) && std::exchange(is_past_ceiling_, false))
         spdlog::info("ceiling renewed host={}", options_.host.value);
       spdlog::debug("beat arrived ceiling_in_ms={}", ms(membership_.ceiling() - clock_.now()));
       return;

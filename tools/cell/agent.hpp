@@ -46,6 +46,7 @@ class Agent {
   void report_lost(const Error& error);
   void report_ceiling();
   Duration time_to_next_beat() const;
+  Duration until_ceiling(Duration time) const;
 
   boost::asio::io_context& io_;
   const Clock& clock_;

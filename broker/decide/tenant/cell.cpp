@@ -20,8 +20,9 @@
 namespace leasehold {
 namespace {
 
-/// Retry interval: beats arrive several times within a TTL, and a part takes some calls to etcd.
-constexpr std::int64_t kAskAgain_ms = 1'000;
+/// Retry interval. A text that waits for its cell goes on within it, once the host is back; few
+/// texts of a host wait at the same time.
+constexpr std::int64_t kAskAgain_ms = 250;
 
 /// The deadline of a lease without a ceiling, because a deadline of zero would mean none.
 constexpr TimePoint kPassedLongAgo{1};

@@ -249,7 +249,8 @@ Result<Report> read_driver() {
       measured["text"].is_string())
     return Report{measured["report"], measured["text"]};
   return fail(Errc::MalformedMessage,
-              "stdin has no report; run `tools/bench COMMAND --peer DIR` or `tools/bench gateway`");
+              "stdin has no report; run `tools/bench COMMAND --peer DIR`, `tools/bench gateway` or "
+              "`tools/bench cell`");
 }
 
 std::string dump(const nlohmann::json& report) {
@@ -295,6 +296,7 @@ std::vector<Command> commands() {
        no_options, read_driver},
       {"gateway", "Report texts through hosts that fail, and costs of a gateway, from stdin",
        no_options, read_driver},
+      {"cell", "Report what a cell of hosts promises, from stdin", no_options, read_driver},
       command("context", "Measure a step at several lengths of context", measure_contexts),
       command("kernels", "Measure matmuls as shares of what the processor can do", measure_kernels,
               kernels_text),

@@ -45,6 +45,13 @@ std::optional<double> value_of(const Json& report, const Limit& limit) {
   return *value / *divisor;
 }
 
+/// "a.b.p99" is a figure of as many samples as "a.b.n" says.
+std::optional<double> samples_of(const Json& report, const Limit& limit) {
+  const std::size_t last = limit.name.rfind('.');
+  if (last == std::string::npos) return std::nullopt;
+  return number_at(report, limit.name.substr(0, last) + ".n");
+}
+
 }  // namespace
 
 Result<std::vector<Limit>> parse_limits(const std::string& text) {
@@ -65,7 +72,7 @@ std::vector<LimitCheck> check_limits(const Json& report, const std::vector<Limit
   std::vector<LimitCheck> checks;
   for (const Limit& limit : limits) {
     const auto value = value_of(report, limit);
-    checks.push_back({limit, value, value && is_within(limit, *value)});
+    checks.push_back({limit, value, samples_of(report, limit), value && is_within(limit, *value)});
   }
   return checks;
 }

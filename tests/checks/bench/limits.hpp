@@ -32,6 +32,8 @@ struct LimitCheck {
   Limit limit;
   /// nullopt if the report lacks the value or the divisor; then `ok` is false.
   std::optional<double> value;
+  /// Number of samples, the "n" beside the value; nullopt if the report does not say it.
+  std::optional<double> samples;
   bool ok = false;
 };
 

@@ -125,14 +125,16 @@ std::string report_text(const Json& report) {
 }
 
 std::string limit_checks_text(const std::vector<LimitCheck>& checks) {
-  cli::Table table{.columns = {{"LIMIT"}, {"MEASURED", true}, {"MIN", true}, {"MAX", true}, {""}}};
+  cli::Table table{
+      .columns = {
+          {"LIMIT"}, {"MEASURED", true}, {"SAMPLES", true}, {"MIN", true}, {"MAX", true}, {""}}};
   const auto number = [](const std::optional<double>& value) {
     return value ? fmt::format("{:.4g}", *value) : std::string("-");
   };
   for (const LimitCheck& check : checks) {
     const std::string& per = check.limit.per;
     table.rows.push_back({check.limit.name + (per.empty() ? "" : " / " + per), number(check.value),
-                          number(check.limit.min), number(check.limit.max),
+                          number(check.samples), number(check.limit.min), number(check.limit.max),
                           check.ok ? "ok" : "NOT OK"});
   }
   return cli::render(table);

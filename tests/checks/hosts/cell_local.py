@@ -6,8 +6,6 @@
 --check it runs them, and ends with a line per check; exit code 1 when one fails, 77 without etcd. Needs Python 3.9.
 """
 
-import base64
-import contextlib
 import json
 import os
 import shutil
@@ -15,63 +13,30 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 
 import cell
+import etcd
 from cell import Process, connect, free_port, wait_for
 from peer import Failure
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/models/leasehold-stories-q8_0.gguf")
-MEMBERS = 3
+CELL = "local"
 GATEWAYS = 2
 TTL_MS = 10000
 SLACK_MS = 500
 TENANT = "ann"
 
 
-class Etcd:
-    """Three members on loopback addresses."""
-
-    def __init__(self, local):
-        self.local = local
-        ports = [(free_port(), free_port()) for _ in range(MEMBERS)]
-        self.urls = [f"http://127.0.0.1:{client}" for client, _ in ports]
-        peers = ",".join(f"e{i}=http://127.0.0.1:{peer}" for i, (_, peer) in enumerate(ports))
-        self.members = []
-        for i, (_, peer) in enumerate(ports):
-            name = f"e{i}"
-            with open(local.path(name + ".log"), "wb") as log:
-                self.members.append(subprocess.Popen(
-                    [shutil.which("etcd"), "--name", name, "--data-dir", local.path(name), "--unsafe-no-fsync",
-                     "--heartbeat-interval", "300", "--election-timeout", "3000",
-                     "--listen-client-urls", self.urls[i], "--advertise-client-urls", self.urls[i],
-                     "--listen-peer-urls", f"http://127.0.0.1:{peer}",
-                     "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}", "--initial-cluster", peers],
-                    stdout=log, stderr=log))
-
-    def put(self, key, value):
-        encode = lambda text: base64.b64encode(text.encode()).decode()
-        body = json.dumps({"key": encode(key), "value": encode(json.dumps(value))}).encode()
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(self.urls[0] + "/v3/kv/put", body, 5) as reply:
-                return reply.status == 200
-        return False
-
-    def end(self):
-        for member in self.members:
-            member.kill()
-            member.wait()
-
-
 class Host(cell.Host):
     """A broker and a worker without a tenant of its own, and an agent."""
 
-    def __init__(self, local, name):
+    def __init__(self, local, name, *worker_options):
         port = free_port()
-        super().__init__(local, name, ("--cell-socket", local.path(name + "-agent.sock"), "--http-idle-ttl-ms", "200"))
+        super().__init__(local, name, ("--cell-socket", local.path(name + "-agent.sock"), "--http-idle-ttl-ms", "200",
+                                       *worker_options))
         self.http = f"127.0.0.1:{port}"
         self.address = "http://" + self.http
-        self.agent = None
+        self.agent, self.agent_prefix, self.agent_options = None, (), ()
 
     def start_worker(self):
         wait_for(lambda: self.broker.require_running() or self.control("status"), "the broker does not answer")
@@ -82,7 +47,7 @@ class Host(cell.Host):
         self.agent = Process(self.cell, self.name + "-agent", "leasehold-cell", "--config", self.cell.config,
                              "--host", self.name, "--broker", self.socket(), "--listen",
                              self.cell.path(self.name + "-agent.sock"), "--door", self.address, "--state-dir",
-                             self.cell.path(self.name + "-state"))
+                             self.cell.path(self.name + "-state"), *self.agent_options, prefix=self.agent_prefix)
 
     def await_ready(self):
         super().await_ready()
@@ -96,9 +61,10 @@ class Host(cell.Host):
 class LocalCell(cell.Cell):
     """`with LocalCell(bin_dir, model, count) as local:` starts everything and waits until it is ready."""
 
-    def __init__(self, bin_dir, model, count):
+    def __init__(self, bin_dir, model, count, ttl_ms=TTL_MS, slack_ms=SLACK_MS):
         super().__init__(bin_dir, model)
-        self.count, self.etcd, self.config = count, None, None
+        self.count, self.ttl_ms, self.slack_ms = count, ttl_ms, slack_ms
+        self.etcd = self.config = None
 
     def __enter__(self):
         super().__enter__()
@@ -116,13 +82,14 @@ class LocalCell(cell.Cell):
             self.folder.cleanup()  # members write until they have ended
 
     def start(self):
-        self.etcd = Etcd(self)
-        wait_for(lambda: self.etcd.put("/leasehold/local/config", {"version": 1, "ttl_ms": TTL_MS,
-                                                                   "slack_ms": SLACK_MS}), "etcd does not answer")
+        self.etcd = self.new_etcd()
+        self.etcd.await_put(f"/leasehold/{CELL}/config", {"version": 1, "ttl_ms": self.ttl_ms,
+                                                          "slack_ms": self.slack_ms})
         self.config = self.path("cell.toml")
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"etcd = {json.dumps(self.etcd.urls)}\ncell = \"local\"\n")
-        self.hosts = [Host(self, cell.NAMES[i]) for i in range(self.count)]
+            file.write(f"etcd = {json.dumps(self.etcd.urls)}\ncell = \"{CELL}\"\n")
+        for i in range(self.count):
+            self.hosts.append(self.new_host(cell.NAMES[i]))
         for host in self.hosts:
             host.start_broker()
         for host in self.hosts:
@@ -137,6 +104,12 @@ class LocalCell(cell.Cell):
     def add_gateways(self):
         for _ in range(GATEWAYS):
             self.add_gateway(listen="127.0.0.1:0")
+
+    def new_etcd(self):
+        return etcd.Etcd(self.folder.name)
+
+    def new_host(self, name):
+        return Host(self, name)
 
     def brokerctl(self, *words):
         """Its exit code and output."""

@@ -20,7 +20,6 @@ A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
 
 import argparse
 import contextlib
-import math
 import os
 import statistics
 import sys
@@ -33,6 +32,7 @@ import faults
 import peer
 import routers
 import separate_link
+from peer import distribution
 
 HOSTS = 5
 SLOW_MOTION_US = "30"
@@ -41,15 +41,6 @@ PAUSE_ROUNDS = {"kill_worker": "killed", "kill": "killed", "freeze": "frozen"}  
 PAUSE_TOKENS = 350
 MOST_PAUSE_ROUNDS = 200  # a round may have no sample: texts may end before their host fails
 SLOW_FAR_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
-
-
-def distribution(values_s):
-    """Of seconds, in milliseconds."""
-    values = sorted(1e3 * value for value in values_s)
-    if not values:
-        return {"n": 0}
-    quantiles = {f"p{share}": values[max(1, math.ceil(share / 100 * len(values) - 1e-9)) - 1] for share in (50, 90, 99)}
-    return {"n": len(values), **quantiles, "max": values[-1]}
 
 
 def measure_costs(settings, before_round, report):

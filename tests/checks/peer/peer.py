@@ -6,6 +6,7 @@ of --out and checks the limits of --check. Needs Python 3.9 and nothing else.
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -87,6 +88,15 @@ def compared(ours, peers):
                for rounds in (ours, peers)]
     return {"ours": medians[0], "peer": medians[1],
             "ratio": {name: value / medians[1][name] for name, value in medians[0].items()}}
+
+
+def distribution(values_s):
+    """Of seconds, in milliseconds."""
+    values = sorted(1e3 * value for value in values_s)
+    if not values:
+        return {"n": 0}
+    quantiles = {f"p{share}": values[max(1, math.ceil(share / 100 * len(values) - 1e-9)) - 1] for share in (50, 90, 99)}
+    return {"n": len(values), **quantiles, "max": values[-1]}
 
 
 def table(titles, sides, rows):

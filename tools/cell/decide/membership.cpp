@@ -41,6 +41,11 @@ Duration Membership::next_ttl(Duration wanted, TimePoint now) const {
   return std::max(wanted, latest + kCeilingMargin - now);
 }
 
+Duration Membership::time_to_beat(Duration ttl, TimePoint now) const {
+  const TimePoint sent = ceiling_ + kCeilingMargin - ttl;
+  return std::clamp(sent + ttl / 3 - now, Duration::zero(), ttl / 3);
+}
+
 /// From now on others may see this beat and count from it. So a shorter TTL applies at once.
 void Membership::sent(const HostRecord& record, TimePoint now) {
   sent_.push_back({record.beat, now, record.ttl()});

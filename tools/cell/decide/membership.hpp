@@ -72,6 +72,10 @@ class Membership {
   /// ceiling, because a broker that is frozen or absent keeps it. A membership without a TTL gets
   /// one at once.
   Duration next_ttl(Duration wanted, TimePoint now) const;
+  /// Until a third of the TTL has passed since the newest beat that arrived was sent; zero when it
+  /// has. So a beat whose arrival was only learned later is followed at once. Precondition: a
+  /// member, with a TTL.
+  Duration time_to_beat(Duration ttl, TimePoint now) const;
   /// `now` is read before the first byte is sent.
   void sent(const HostRecord& record, TimePoint now);
   /// Precondition: `sent` came before. Errors: MalformedMessage; nothing changes then.

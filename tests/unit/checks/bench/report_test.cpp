@@ -97,6 +97,15 @@ TEST_CASE("bench: a missing value is not within its limit") {
   CHECK_FALSE(judge(R"({"name":"t_refuse_us","max":1000000})").ok);
 }
 
+TEST_CASE("bench: a checked figure is shown with the number of its samples") {
+  const auto limits = parse_limits(R"({"limits":[{"name":"a.p99","max":3},{"name":"b","max":1}]})");
+  const auto checks = check_limits({{"a", {{"n", 120}, {"p99", 2.5}}}, {"b", 0}}, limits.value());
+  CHECK(checks.at(0).samples == 120.0);
+  CHECK_FALSE(checks.at(1).samples);
+  const std::string text = limit_checks_text(checks);
+  CHECK(text.find("2.5      120    -    3  ok") != std::string::npos);
+}
+
 TEST_CASE("bench: a limit may be relative to another value of the report") {
   CHECK(judge(R"({"name":"t_refuse_us.p99","per":"unit_us","max":12})").ok);
   CHECK_FALSE(judge(R"({"name":"t_refuse_us.p99","per":"unit_us","max":11.9})").ok);

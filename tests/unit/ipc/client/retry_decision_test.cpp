@@ -101,6 +101,7 @@ TEST_CASE("retry decision: temporary errors are retried") {
       {"memory that the broker reclaims, without rebind", reclaiming, From::Broker, {}, 70ms},
       {"the same when it was refused often", reclaiming, From::Broker, late, 70ms},
       {"a host out of its cell, after a lease", {Errc::CellLost, ""}, From::Broker, second, 100ms},
+      {"the same for long", error_with_wait(Errc::CellLost, 250), From::Broker, late, 250ms},
       {"a worker that the broker awaits", error_with_wait(Errc::NoModelLoaded, 20), From::Broker,
        late, 20ms},
       {"a wait that the broker asks for", error_with_wait(Errc::RebindRateLimited, 7'000),

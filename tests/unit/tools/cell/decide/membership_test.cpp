@@ -84,6 +84,20 @@ TEST_CASE("membership: a beat whose reply was lost is recognised, and another nu
   CHECK(other.membership.owner()->incarnation > owner->incarnation);
 }
 
+TEST_CASE("membership: the next beat is due by the sending of the newest one that arrived") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  CHECK(host.membership.time_to_beat(kTtl, at(seconds(3))) == seconds(7));
+  host.beat(2, seconds(10), false);
+  // An outage ends: beat 2 has arrived, and its time is over.
+  CHECK(host.beat(3, seconds(60)) == MembershipChange::Renewed);
+  CHECK(!host.membership.may_run(at(seconds(60))));
+  CHECK(host.membership.time_to_beat(kTtl, at(seconds(60))) == Duration::zero());
+  host.beat(4, seconds(60));
+  CHECK(host.membership.time_to_beat(kTtl, at(seconds(60))) == seconds(10));
+}
+
 TEST_CASE("membership: a join whose reply was lost is recognised") {
   ModelledEtcd etcd;
   MemberHost host(etcd);
