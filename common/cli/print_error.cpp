@@ -62,12 +62,20 @@ std::string_view error_hint(const Error& error) {
 }
 
 std::string format_error(std::string_view program, const Error& error) {
+  return format_error(program, error, error_hint(error));
+}
+
+std::string format_error(std::string_view program, const Error& error, std::string_view next) {
   return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
-                     error_hint(error));
+                     printable(next));
 }
 
 int print_error(std::string_view program, const Error& error) {
-  const std::string line = format_error(program, error);
+  return print_error(program, error, error_hint(error));
+}
+
+int print_error(std::string_view program, const Error& error, std::string_view next) {
+  const std::string line = format_error(program, error, next);
   if (!write_last_line(line)) std::cerr << line + '\n';
   return exit_code(error.code);
 }

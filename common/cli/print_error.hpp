@@ -26,10 +26,14 @@ std::string_view error_hint(const Error& error);
 
 /// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
 std::string format_error(std::string_view program, const Error& error);
+/// The same with another hint.
+std::string format_error(std::string_view program, const Error& error, std::string_view next);
 
 /// Prints the error to stderr, after the lines of the log in a program that has one. A reader that
 /// does not read then delays the exit by `kLastLineTimeout` at most. Returns the exit code.
 int print_error(std::string_view program, const Error& error);
+/// The same with another hint.
+int print_error(std::string_view program, const Error& error, std::string_view next);
 
 /// Ends main: flushes stdout and returns `exit_code`. When stdout did not accept everything, prints
 /// DiskFull and returns its code; when its reader is gone, returns kExitReaderGone silently.

@@ -31,10 +31,22 @@ std::string steps(std::span<const Command> tree) {
   return lines;
 }
 
+bool is_of_cell(const Command& command) {
+  return command.path == "cell" || command.path.starts_with("cell ");
+}
+
+/// The same as live_list for a command of `cell`, from etcd.
+std::string cell_list(const std::string& name) {
+  if (name == "--tenant" || name == "tenant") return "cell tenants";
+  if (name == "host") return "cell hosts";
+  return name == "key" ? "cell keys" : "";
+}
+
 /// The command of brokerctl that lists the present values of this option; empty if the broker does
 /// not know them.
 std::string live_list(const Command& command, const CommandOption& option) {
   const std::string& name = option.names.back();
+  if (is_of_cell(command)) return cell_list(name);
   if (name == "--tenant" || name == "tenant") return "get tenants";
   if (name == "--worker" || name == "worker" || name == "old" || name == "new")
     return "get workers";
@@ -61,24 +73,31 @@ std::vector<std::string> words_after(const Command& command, const Command& prog
   return words;
 }
 
-/// `--state) REPLY "Live Revoked Fenced"` for options with a closed list, and
-/// `--tenant) _brokerctl_names get tenants` for those whose values the broker knows. An option has
-/// the same list in every command.
+/// `*"|"--state) REPLY "Live Revoked Fenced"` for options with a closed list, and
+/// `*"|"--tenant) _brokerctl_names get tenants` for those whose values the broker knows. An option
+/// has the same list in every command, but another one below `cell`, whose cases come first.
 std::string value_cases(std::span<const Command> tree, std::string_view reply) {
-  std::string cases;
-  std::set<std::string> seen;
+  std::string of_cell;
+  std::string others;
+  std::set<std::pair<bool, std::string>> seen;
   for (const Command& command : tree) {
+    const bool is_cell = is_of_cell(command);
     for (const CommandOption& option : command.options) {
       const std::string live = live_list(command, option);
       const bool has_list = !option.values.empty() || !live.empty();
-      if (option.is_positional || !has_list || !seen.insert(option.names.front()).second) continue;
+      if (option.is_positional || !has_list) continue;
+      if (!seen.insert({is_cell, option.names.front()}).second) continue;
       const std::string values =
           live.empty() ? fmt::format(fmt::runtime(reply), fmt::join(option.values, " "))
                        : "_brokerctl_names " + live;
-      cases += fmt::format("    {}) {}; return ;;\n", fmt::join(option.names, "|"), values);
+      const std::string place = is_cell ? "\"cell\"*\"|\"" : "*\"|\"";
+      std::vector<std::string> patterns;
+      for (const std::string& name : option.names) patterns.push_back(place + name);
+      (is_cell ? of_cell : others) +=
+          fmt::format("    {}) {}; return ;;\n", fmt::join(patterns, "|"), values);
     }
   }
-  return cases;
+  return of_cell + others;
 }
 
 std::string place_cases(std::span<const Command> tree, std::string_view reply) {
@@ -127,29 +146,32 @@ _brokerctl_names() {{
   local name
   while IFS= read -r name; do
     [[ $name =~ ^[[:alnum:]._:/-]+$ && $name == "$current"* ]] && COMPREPLY+=("$name")
-  done < <(timeout 1 "${{COMP_WORDS[0]}}" "${{broker[@]}}" "$@" -o name 2>/dev/null)
+  done < <(timeout 1 "${{COMP_WORDS[0]}}" "${{broker[@]}}" "$@" "${{config[@]}}" -o name 2>/dev/null)
 }}
 _brokerctl() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} place= word i
-  local broker=()
+  local broker=() config=()
   COMPREPLY=()
   for ((i = 1; i + 1 < COMP_CWORD; ++i)); do
-    case ${{COMP_WORDS[i]}} in --socket|--broker) broker=(--socket "${{COMP_WORDS[i+1]}}") ;; esac
+    case ${{COMP_WORDS[i]}} in
+      --socket|--broker) broker=(--socket "${{COMP_WORDS[i+1]}}") ;;
+      --config) config=(--config "${{COMP_WORDS[i+1]}}") ;;
+    esac
   done
-  case $before in
-{}  esac
   for ((i = 1; i < COMP_CWORD; ++i)); do
     word=${{COMP_WORDS[i]}}
     case "$place $word" in
 {}    esac
   done
+  case "$place|$before" in
+{}  esac
   case $place in
 {}  esac
 }}
 complete -F _brokerctl brokerctl
 )",
-                     value_cases(tree, "COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))"),
                      steps(tree),
+                     value_cases(tree, "COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))"),
                      place_cases(tree, "COMPREPLY=($(compgen -W \"{}\" -- \"$current\"))"));
 }
 
@@ -158,26 +180,29 @@ std::string zsh_completion(std::span<const Command> tree) {
 # Completion of brokerctl for zsh, made by `brokerctl completion zsh`.
 # Adds the names that a list of the broker has now; none if it does not answer.
 _brokerctl_names() {{
-  compadd -- ${{(f)"$(timeout 1 $words[1] $broker "$@" -o name 2>/dev/null)"}}
+  compadd -- ${{(f)"$(timeout 1 $words[1] $broker "$@" $config -o name 2>/dev/null)"}}
 }}
 _brokerctl() {{
   local place= word i
-  local -a broker
+  local -a broker config
   for ((i = 2; i + 1 < CURRENT; ++i)); do
-    case ${{words[i]}} in --socket|--broker) broker=(--socket ${{words[i+1]}}) ;; esac
+    case ${{words[i]}} in
+      --socket|--broker) broker=(--socket ${{words[i+1]}}) ;;
+      --config) config=(--config ${{words[i+1]}}) ;;
+    esac
   done
-  case ${{words[CURRENT-1]}} in
-{}  esac
   for word in "${{(@)words[2,CURRENT-1]}}"; do
     case "$place $word" in
 {}    esac
   done
+  case "$place|${{words[CURRENT-1]}}" in
+{}  esac
   case $place in
 {}  esac
 }}
 if [[ $funcstack[1] = _brokerctl ]]; then _brokerctl "$@"; else compdef _brokerctl brokerctl; fi
 )zsh",
-                     value_cases(tree, "compadd -- {}"), steps(tree),
+                     steps(tree), value_cases(tree, "compadd -- {}"),
                      place_cases(tree, "compadd -- {}"));
 }
 
@@ -188,10 +213,12 @@ std::string fish_completion(std::span<const Command> tree) {
 function __brokerctl_names
   set -l words (commandline -opc)
   set -l broker
+  set -l config
   for i in (seq 2 (count $words))
     contains -- $words[$i] --socket --broker; and set broker --socket $words[(math $i + 1)]
+    test "$words[$i]" = --config; and set config --config $words[(math $i + 1)]
   end
-  timeout 1 $words[1] $broker $argv -o name 2>/dev/null
+  timeout 1 $words[1] $broker $argv $config -o name 2>/dev/null
 end
 function __brokerctl_at
   set -l place ''

@@ -2,21 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "common/machine/text_file.hpp"
 #include "common/random.hpp"
+#include "common/unix_time.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "tools/brokerctl/views.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
-
-std::int64_t unix_ms_in(std::int64_t ms) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::floor<std::chrono::milliseconds>(now).count() + ms;
-}
 
 /// A new key, or the one in a file.
 Result<std::string> key_of(const CreateKey& create) {
@@ -41,7 +35,7 @@ Result<CreatedKey> create_key(const CreateKey& create, const Dependencies& depen
   wire::KeyCreate message = create.message;
   message.hash = hash_of_api_key(key);
   message.request_id = {mint_request_id()};
-  if (create.expires_in_ms) message.expires_unix_ms = unix_ms_in(*create.expires_in_ms);
+  if (create.expires_in_ms) message.expires_unix_ms = unix_time_ms() + *create.expires_in_ms;
   const ApiKeyId id = api_key_id(message.hash);
   const auto created = dependencies.call(wire::KeyCreate::kMethod, message.to_json());
   if (!created) {
@@ -82,7 +76,7 @@ std::unexpected<Error> revoke_unprinted_key(const ApiKeyId& key, const Error& wh
 Result<wire::KeyView> update_key(const UpdateKey& update, const Dependencies& dependencies) {
   wire::KeyUpdate message = update.message;
   message.request_id = {mint_request_id()};
-  if (update.expires_in_ms) message.expires_unix_ms = unix_ms_in(*update.expires_in_ms);
+  if (update.expires_in_ms) message.expires_unix_ms = unix_time_ms() + *update.expires_in_ms;
   return client::parse_message<wire::KeyView>(
       TRY(dependencies.call(wire::KeyUpdate::kMethod, message.to_json())));
 }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ipc/control/transport/client.hpp"
+#include "tools/brokerctl/next_step.hpp"
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/broker_address.hpp"
 #include "tools/cli/explain.hpp"
@@ -110,15 +111,19 @@ class Connection {
 };
 
 Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
+  using std::chrono::steady_clock;
+  cli::ProgressLine line(steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   if (needs_no_broker(arguments.verb)) {
     return brokerctl::run(arguments, {.wait = wait_unless_stopped,
                                       .out = &std::cout,
+                                      .progress_text =
+                                          [&line](const std::string& text) {
+                                            line.update(text, steady_clock::now());
+                                          },
                                       .set_exit_code = [&code](int it) { code = it; }});
   }
   Connection broker(cli::broker_address(arguments.socket, cli::read_environment()));
   const SystemClock clock;
-  using std::chrono::steady_clock;
-  cli::ProgressLine line(steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   const auto screen = live_screen(arguments);
   const auto wait = [&screen](Duration duration) {
     if (screen == nullptr) return wait_unless_stopped(duration);
@@ -143,9 +148,10 @@ Result<void> run_verb(const brokerctl::Arguments& arguments, int& code) {
 
 using leasehold::print_error;
 
-int print_error(const Error& error, brokerctl::Output output) {
-  if (output != brokerctl::Output::Json) return print_error(kProgram, error);
-  std::cerr << cli::error_json(error) + '\n';
+int print_error(const Error& error, const brokerctl::Arguments& arguments) {
+  const std::string next = brokerctl::next_step(arguments.verb, error);
+  if (arguments.output != brokerctl::Output::Json) return print_error(kProgram, error, next);
+  std::cerr << cli::error_json(error, next) + '\n';
   return exit_code(error.code);
 }
 
@@ -178,8 +184,8 @@ int main(int argc, char** argv) {
   if (const auto done = run_verb(*arguments, code); !done) {
     const bool is_interrupted = stop_requested != 0 && done.error().code == Errc::TimedOut;
     return is_interrupted ? print_interrupted(done.error(), arguments->output)
-                          : print_error(done.error(), arguments->output);
+                          : print_error(done.error(), *arguments);
   }
-  return finish_program_with(
-      code, [&](const Error& error) { return print_error(error, arguments->output); });
+  return finish_program_with(code,
+                             [&](const Error& error) { return print_error(error, *arguments); });
 }

@@ -68,8 +68,14 @@ class Runner {
     return {};
   }
   Result<void> operator()(const MakeText& text) { return (*this)(TRY(text.make())); }
-  Result<void> operator()(const AskCell& cell) {
-    return (*this)(TRY(cell.ask(dependencies_.wait)));
+  Result<void> operator()(const AskCell& question) {
+    const cell::Answer answer = TRY(question.ask(dependencies_.wait, dependencies_.progress_text));
+    print(answer.document, answer.table);
+    if (output_ != Output::Name)
+      for (const std::string& note : answer.notes) print_notes(printable(note) + '\n');
+    if (answer.exit_code != 0 && dependencies_.set_exit_code)
+      dependencies_.set_exit_code(answer.exit_code);
+    return {};
   }
 
   Result<void> operator()(Show query) {

@@ -28,6 +28,8 @@ struct Dependencies {
   std::ostream* out = nullptr;
   /// Shows how many leases of a wait have ended. Empty: show nothing.
   std::function<void(std::size_t ended, std::size_t all)> progress = {};
+  /// Shows what a wait waits for. Empty: show nothing.
+  std::function<void(const std::string&)> progress_text = {};
   /// Called with the exit code of a negative result, such as a failed check. Empty: ignore the
   /// code.
   std::function<void(int)> set_exit_code = {};

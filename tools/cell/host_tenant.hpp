@@ -2,9 +2,9 @@
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -24,15 +24,22 @@ struct AskedKey {
   boost::asio::steady_timer ready;
 };
 
+/// A key that the broker may have.
+struct HostKey {
+  etcd::Revision modified;        ///< Of the record that the broker has; zero: not known.
+  std::optional<CellKey> record;  ///< The newest one that was read.
+  wire::KeyLimits limits;         ///< Those that the broker has, with `modified`.
+};
+
 struct HostTenant {
   HostTenant(const CellKeys& cell, TenantId of) : id(std::move(of)), part(cell, id) {}
 
   TenantId id;
   TenantPart part;
   TenantDemand demand;
-  Share limits;             // over all hosts, as last read
-  std::uint64_t sent = 0;   // revision of the limit that the broker has
-  std::set<ApiKeyId> keys;  // those that the broker may have
+  Share limits;            // over all hosts, as last read
+  std::uint64_t sent = 0;  // revision of the limit that the broker has
+  std::map<ApiKeyId, HostKey> keys;
   std::vector<std::shared_ptr<AskedKey>> asked;
   TimePoint looked;           // when a part that is too small was looked at again
   bool is_resumed = false;    // the broker's state is known, for this membership and connection

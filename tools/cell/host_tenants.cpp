@@ -185,8 +185,14 @@ void HostTenants::look_at_mail(std::string_view key) {
   wake(*known);
 }
 
+/// Another host may have deleted a mail that this one has not seen, so all tenants are looked at.
 void HostTenants::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision) {
   mailed_.clear();
+  for (const auto& [id, tenant] : tenants_) {
+    tenant->part.look_again();
+    tenant->is_policy_old = true;
+    wake(*tenant);
+  }
   for (const etcd::KeyValue& entry : entries) look_at_mail(entry.key);
 }
 

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "common/random.hpp"
+#include "common/unix_time.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "tools/cell/decide/broker_part.hpp"
+#include "tools/cell/decide/host_key.hpp"
 
 namespace leasehold::cell {
 
@@ -52,7 +54,7 @@ awaitable<Result<void>> TenantSteps::resume(HostTenant& tenant, const PartOwner&
     const auto keys = co_await broker_.list<wire::KeyView>();
     if (!keys) co_return std::unexpected(keys.error());
     for (const wire::KeyView& key : *keys)
-      if (key.tenant == tenant.id) tenant.keys.insert(key.key);
+      if (key.tenant == tenant.id) tenant.keys.try_emplace(key.key);
     tenant.part.resumed(owner, limit, *may_run);
   }
   tenant.sent = tenant.part.limit().revision;
@@ -101,21 +103,77 @@ awaitable<Result<void>> TenantSteps::remove(HostTenant& tenant) {
 // ---------------------------------------------------------------- keys
 
 /// The keys are read after the policy that the next write compares.
-awaitable<Result<void>> TenantSteps::drop_revoked_keys(HostTenant& tenant) {
+awaitable<Result<void>> TenantSteps::check_keys(HostTenant& tenant) {
   if (tenant.keys.empty()) co_return Result<void>();
+  std::vector<ApiKeyId> known;
   etcd::Transaction read;
-  for (const ApiKeyId& key : tenant.keys)
-    read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.key(key))});
+  for (const auto& [id, key] : tenant.keys) {
+    known.push_back(id);
+    read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.key(id))});
+  }
   const auto reply = co_await etcd_.commit(std::move(read));
   if (!reply) co_return std::unexpected(reply.error());
-  const std::vector<ApiKeyId> known(tenant.keys.begin(), tenant.keys.end());
   for (std::size_t i = 0; i < known.size(); ++i) {
-    if (!reply->found[i].empty()) continue;
-    const wire::KeyRevoke revoke{.key = known[i], .request_id = {mint_request_id()}};
-    const auto revoked = co_await broker_.call(revoke);
-    if (!revoked && revoked.error().code != Errc::BadRequest)  // BadRequest: it has no such key
-      co_return std::unexpected(revoked.error());
-    tenant.keys.erase(known[i]);
+    const auto checked = co_await check_key(tenant, known[i], reply->found[i]);
+    if (!checked) co_return checked;
+  }
+  co_return Result<void>();
+}
+
+/// A record that cannot be read gives no right to its holder, as if it were deleted.
+awaitable<Result<void>> TenantSteps::check_key(HostTenant& tenant, const ApiKeyId& id,
+                                               const std::vector<etcd::KeyValue>& found) {
+  if (found.empty()) co_return co_await revoke_key(tenant, id);
+  const auto record = read_key(found.front().key, found.front().value);
+  if (!record || record->tenant != tenant.id) co_return co_await revoke_key(tenant, id);
+  HostKey& key = tenant.keys.at(id);
+  key.record = *record;
+  const etcd::Revision modified = found.front().modified;
+  if (key.modified == modified) co_return Result<void>();
+  key.modified = {};
+  const auto updated = co_await update_key(tenant, id);
+  if (!updated) co_return updated;
+  if (const auto kept = tenant.keys.find(id); kept != tenant.keys.end())
+    kept->second.modified = modified;
+  co_return Result<void>();
+}
+
+/// The broker refuses a key that has expired by its clock, which then is of no use there.
+awaitable<Result<void>> TenantSteps::update_key(HostTenant& tenant, const ApiKeyId& id) {
+  const CellKey record = *tenant.keys.at(id).record;
+  const wire::KeyLimits limits =
+      limits_on_host(record.limits, tenant.part.limit().share, tenant.limits);
+  wire::KeyUpdate update = update_of(record, limits);
+  update.request_id = {mint_request_id()};
+  const auto reply = co_await broker_.call(update);
+  if (!reply && reply.error().code == Errc::BadRequest) co_return co_await revoke_key(tenant, id);
+  if (!reply) co_return std::unexpected(reply.error());
+  tenant.keys.at(id).limits = limits;
+  co_return Result<void>();
+}
+
+awaitable<Result<void>> TenantSteps::revoke_key(HostTenant& tenant, const ApiKeyId& id) {
+  const wire::KeyRevoke revoke{.key = id, .request_id = {mint_request_id()}};
+  const auto revoked = co_await broker_.call(revoke);
+  if (!revoked && revoked.error().code != Errc::BadRequest)  // BadRequest: it has no such key
+    co_return std::unexpected(revoked.error());
+  tenant.keys.erase(id);
+  co_return Result<void>();
+}
+
+/// After a change of the part the keys' limits on this host are others.
+awaitable<Result<void>> TenantSteps::divide_key_limits(HostTenant& tenant) {
+  if (!can_run(tenant.part.limit().share)) co_return Result<void>();
+  std::vector<ApiKeyId> changed;
+  for (const auto& [id, key] : tenant.keys) {
+    if (key.modified.value == 0) continue;  // the next check gives the broker all of it
+    const auto& whole = key.record->limits;
+    if (limits_on_host(whole, tenant.part.limit().share, tenant.limits) != key.limits)
+      changed.push_back(id);
+  }
+  for (const ApiKeyId& id : changed) {
+    const auto updated = co_await update_key(tenant, id);
+    if (!updated) co_return updated;
   }
   co_return Result<void>();
 }
@@ -124,25 +182,32 @@ awaitable<Result<void>> TenantSteps::drop_revoked_keys(HostTenant& tenant) {
 /// this host.
 awaitable<Result<void>> TenantSteps::add_key(HostTenant& tenant, const std::string& hash) {
   const ApiKeyId id = api_key_id(hash);
-  const std::string key = keys_.key(id);
-  etcd::KeyRange range = etcd::KeyRange::one(key);
+  const std::string name = keys_.key(id);
+  etcd::KeyRange range = etcd::KeyRange::one(name);
   const auto found = co_await etcd_.range(std::move(range));
   if (!found) co_return std::unexpected(found.error());
   const auto record = found->entries.empty()
                           ? Result<CellKey>(fail(Errc::BadToken, "the key was revoked"))
-                          : read_key(key, found->entries.front().value);
+                          : read_key(name, found->entries.front().value);
   if (!record) co_return std::unexpected(record.error());
-  wire::KeyCreate create;
-  create.tenant = tenant.id;
-  create.hash = record->hash;
-  create.name = record->name;
+  const auto valid = check_expiry(*record, unix_time_ms());
+  if (!valid) co_return valid;
+  HostKey key{.modified = found->entries.front().modified,
+              .record = *record,
+              .limits = limits_on_host(record->limits, tenant.part.limit().share, tenant.limits)};
+  wire::KeyCreate create = creation_of(*record, key.limits);
   create.request_id = {mint_request_id()};
-  tenant.keys.insert(id);  // also when the reply is lost
+  tenant.keys[id] =
+      HostKey{.modified = {}, .record = *record, .limits = {}};  // if the reply is lost
   const auto created = co_await broker_.call(create);
-  if (created) co_return Result<void>();
+  if (created) {
+    tenant.keys[id] = std::move(key);
+    co_return Result<void>();
+  }
   const Errc code = created.error().code;
   if (!may_have_key(code)) tenant.keys.erase(id);
-  if (code == Errc::BadRequest) co_return Result<void>();  // it has the key already
+  // BadRequest: it has the key already, maybe with other limits.
+  if (code == Errc::BadRequest) co_return co_await update_key(tenant, id);
   co_return std::unexpected(created.error());
 }
 
@@ -167,10 +232,10 @@ awaitable<Result<void>> TenantSteps::read_policy(HostTenant& tenant) {
 awaitable<Result<void>> TenantSteps::call_etcd(HostTenant& tenant, etcd::Transaction call) {
   const bool is_write = !call.conditions.empty();
   if (is_write) {
-    const auto dropped = co_await drop_revoked_keys(tenant);
-    if (!dropped) {
+    const auto checked = co_await check_keys(tenant);
+    if (!checked) {
       tenant.part.failed();
-      co_return dropped;
+      co_return checked;
     }
   }
   const auto reply = co_await etcd_.commit(std::move(call));
@@ -199,6 +264,8 @@ awaitable<Result<void>> TenantSteps::run(HostTenant& tenant, const PartOwner& ow
     co_return fail(Errc::BadToken,
                    fmt::format("tenant {} was removed from the cell", tenant.id.value));
   }
+  const auto divided = co_await divide_key_limits(tenant);
+  if (!divided) co_return divided;
   // Without a part they wait: other hosts were mailed.
   while (!tenant.asked.empty() && can_run(tenant.part.limit().share)) {
     const std::string hash = tenant.asked.back()->hash;

@@ -1,8 +1,8 @@
 /// Carries out what TenantPart decides for one tenant, against etcd and the broker.
 ///
 /// Steps of one tenant run one after another, and each write to the ledger follows a check of the
-/// tenant's keys: the broker then has no key that etcd has not. So `as_of` in the ledger also says
-/// that the keys revoked by then are revoked here.
+/// tenant's keys: the broker then has no key that etcd has not, and none in an older form. So
+/// `as_of` in the ledger also says that changes of keys by then are applied here.
 ///
 /// Lifetime: all that it is given outlives it. Threads: one.
 #pragma once
@@ -37,7 +37,12 @@ class TenantSteps {
   Awaitable<void> read_policy(HostTenant& tenant);
   Awaitable<void> send_limit(HostTenant& tenant, const PartOwner& owner);
   Awaitable<void> call_etcd(HostTenant& tenant, etcd::Transaction call);
-  Awaitable<void> drop_revoked_keys(HostTenant& tenant);
+  Awaitable<void> check_keys(HostTenant& tenant);
+  Awaitable<void> check_key(HostTenant& tenant, const ApiKeyId& id,
+                            const std::vector<etcd::KeyValue>& found);
+  Awaitable<void> update_key(HostTenant& tenant, const ApiKeyId& id);
+  Awaitable<void> revoke_key(HostTenant& tenant, const ApiKeyId& id);
+  Awaitable<void> divide_key_limits(HostTenant& tenant);
   Awaitable<void> add_key(HostTenant& tenant, const std::string& hash);
 
   etcd::Client& etcd_;

@@ -24,7 +24,11 @@ std::string error_line(std::string_view code, std::string_view detail, std::stri
 }  // namespace
 
 std::string error_json(const Error& error) {
-  return error_line(name(error.code), error.detail, error_hint(error), exit_code(error.code),
+  return error_json(error, error_hint(error));
+}
+
+std::string error_json(const Error& error, std::string_view next) {
+  return error_line(name(error.code), error.detail, next, exit_code(error.code),
                     is_retryable(error.code));
 }
 

@@ -10,6 +10,8 @@ namespace leasehold::cli {
 
 /// One line: {"error": {"code", "detail", "next", "exit_code", "retryable"}}.
 std::string error_json(const Error& error);
+/// The same with another hint.
+std::string error_json(const Error& error, std::string_view next);
 
 /// Exit code of a wait that the user interrupted, as a shell reports SIGINT.
 inline constexpr int kExitInterrupted = 130;

@@ -70,7 +70,23 @@ void add_leases(Exposition& page, const wire::StatusView& status) {
              status.workers_asleep);
 }
 
-void add_cell(Exposition& page, const wire::StatusView& status) {
+/// What this host has of the limits of the cell's tenants.
+void add_parts(Exposition& page, const std::vector<wire::TenantView>& tenants) {
+  std::uint64_t parts = 0, requests = 0, blocks = 0;
+  for (const wire::TenantView& tenant : tenants) {
+    if (!tenant.part || tenant.policy.max_concurrent == 0) continue;
+    ++parts;
+    requests += tenant.policy.max_concurrent;
+    blocks += tenant.policy.max_blocks;
+  }
+  page.gauge({"leasehold_broker_cell_parts", "Tenants of the cell that this host may run"},
+             number(parts));
+  page.gauge({"leasehold_broker_cell_part_requests", "Requests in these parts"}, number(requests));
+  page.gauge({"leasehold_broker_cell_part_blocks", "KV blocks in these parts"}, number(blocks));
+}
+
+void add_cell(Exposition& page, const BrokerState& state) {
+  const wire::StatusView& status = state.status;
   if (!status.cell) return;
   const auto seconds = [](std::int64_t ms) { return static_cast<double>(ms) * 1e-3; };
   page.gauge({"leasehold_broker_cell_ceiling_seconds",
@@ -83,6 +99,10 @@ void add_cell(Exposition& page, const wire::StatusView& status) {
       status.cell->has_agent ? 1 : 0);
   page.gauge({"leasehold_broker_cell_tenants", "Tenants that belong to the cell"},
              status.cell->tenants);
+  page.gauge({"leasehold_broker_cell_incarnation",
+              "Membership of this host in its cell; a later one has a greater number"},
+             number(status.cell->incarnation));
+  add_parts(page, state.tenants);
 }
 
 /// Samples of one metric must follow each other, so each metric is added for both pools at once.
@@ -186,7 +206,7 @@ std::string broker_metrics(const BrokerState& state) {
               {"isolation", state.status.isolation},
               {"version", std::string(version())}});
   add_leases(page, state.status);
-  add_cell(page, state.status);
+  add_cell(page, state);
   add_memory(page, state.status);
   add_faults(page, state.status);
   add_tenants(page, state);

@@ -21,6 +21,7 @@ inline constexpr std::int64_t kLastExpiry_ms = 7'258'118'399'999;
 struct KeyLimits {
   std::optional<std::uint32_t> max_concurrent;  ///< Running and waiting requests; 1 … 64.
   RateLimits rates;
+  bool operator==(const KeyLimits&) const = default;
 };
 
 /// `key.create`: stores the hash of an API key for a tenant; only the caller has the key. Only the

@@ -2,10 +2,9 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <fstream>
 
-#include "ipc/control/transport/base64.hpp"
-#include "ipc/etcd/connection.hpp"
 #include "tests/process/cell/etcd_process.hpp"
 
 using namespace leasehold;
@@ -15,56 +14,49 @@ using Catch::Contains;
 namespace leasehold::testing {
 namespace {
 
-/// Posts to a page of etcd that the client does not use, and returns the reply.
-boost::asio::awaitable<Result<std::string>> post(const MemberAddress& member, http::TlsClient tls,
-                                                 GatewayRequest request) {
-  http::NameLookup names;
-  const auto endpoints = co_await names.find(member.url, EtcdProcess::kLong);
-  if (!endpoints) co_return std::unexpected(endpoints.error());
-  const auto opened = co_await Connection::open(member, *endpoints, &tls, EtcdProcess::kLong);
-  if (!opened) co_return std::unexpected(opened.error());
-  const auto sent = co_await (*opened)->send(std::move(request));
-  if (!sent) co_return std::unexpected(sent.error());
-  const auto status = co_await (*opened)->read_head();
-  if (!status) co_return std::unexpected(status.error());
-  co_return co_await (*opened)->read_body(1 << 20);
+const std::string kHost = "leasehold-c-host-h1";
+const std::string kGateway = "leasehold-c-gateway";
+const std::string kOperator = "leasehold-c-operator";
+
+/// etcdctl is in a package of its own.
+bool has_etcdctl() {
+  return std::system("command -v etcdctl >/dev/null") == 0;
 }
 
-std::string permission(const char* role, const char* type, const std::string& first,
-                       const std::string& end) {
-  return R"({"name":")" + std::string(role) + R"(","perm":{"permType":")" + type + R"(","key":")" +
-         control::to_base64(first) + R"(","range_end":")" + control::to_base64(end) + R"("}})";
+int run_shell(const std::string& script, const std::string& log) {
+  Child child = Child::start({.argv = {"/bin/bash", "-ec", script}, .log_path = log}).value();
+  return exit_status_of(child);
 }
 
-/// Users: root, and h1, which may read the cell c and write what the agent of host h1 writes.
+/// Makes roles and users as an operator does: with what `brokerctl cell roles` prints, and what it
+/// says to do before and after.
 void enable_users(EtcdProcess& etcd) {
-  const ClientOptions options = etcd.options();
-  const auto call = [&](std::string_view target, std::string body) {
-    GatewayRequest request{.target = target, .body = std::move(body), .token = {}};
-    const auto reply = etcd.wait(post(options.members.front(), *options.tls, std::move(request)));
-    REQUIRE(reply);
-    INFO(target << ": " << *reply);
-    REQUIRE(!reply->contains("error"));
-  };
-  for (const char* name : {"root", "h1"}) {
-    call("/v3/auth/role/add", R"({"name":")" + std::string(name) + R"("})");
-    call("/v3/auth/user/add", R"({"name":")" + std::string(name) + R"(","password":"secret"})");
-    call("/v3/auth/user/grant",
-         R"({"user":")" + std::string(name) + R"(","role":")" + name + R"("})");
-  }
-  call("/v3/auth/role/grant", permission("h1", "READ", "/leasehold/c/", "/leasehold/c0"));
-  call("/v3/auth/role/grant", permission("h1", "READWRITE", "/leasehold/c/hosts/h1", ""));
-  for (const char* prefix : {"/leasehold/c/ledger", "/leasehold/c/mail"})
-    call("/v3/auth/role/grant",
-         permission("h1", "READWRITE", std::string(prefix) + "/", std::string(prefix) + "0"));
-  call("/v3/auth/enable", "{}");
+  const std::string roles = program_path("brokerctl") + " cell roles --cell c";
+  std::string script = "cd " + etcd.file("") +
+                       "\nexport ETCDCTL_API=3 ETCDCTL_ENDPOINTS=" + etcd.address() +
+                       " ETCDCTL_CACERT=" + etcd.ca() + "\n";
+  for (const std::string& user : {kHost, kGateway, kOperator, std::string("root")})
+    script += "echo secret >" + user + ".password\n";
+  script += roles + " h1 >roles.sh\n" + roles + " >>roles.sh\nbash -e roles.sh\n";
+  script +=
+      "etcdctl user add root --interactive=false <root.password\n"
+      "etcdctl user grant-role root root\n"
+      "etcdctl auth enable\n";
+  const std::string log = etcd.file("etcdctl.log");
+  const int code = run_shell(script, log);
+  INFO(file_bytes(log));
+  REQUIRE(code == 0);
 }
 
-/// Executes one put as a user, with a client of its own.
-Result<TransactionReply> put_as(EtcdProcess& etcd, ClientOptions options, const std::string& key) {
+/// Executes one operation as a user, with a client of its own.
+Result<TransactionReply> commit_as(EtcdProcess& etcd, ClientOptions options, Operation operation) {
   Client client(etcd.io(), std::move(options));
-  Transaction put{.conditions = {}, .success = {Put{key, "1"}}, .failure = {}};
-  return etcd.wait(client.commit(std::move(put)));
+  Transaction transaction{.conditions = {}, .success = {std::move(operation)}, .failure = {}};
+  return etcd.wait(client.commit(std::move(transaction)));
+}
+
+Result<TransactionReply> put_as(EtcdProcess& etcd, ClientOptions options, const std::string& key) {
+  return commit_as(etcd, std::move(options), Put{key, "1"});
 }
 
 std::string write_password(const EtcdProcess& etcd, const std::string& name,
@@ -78,7 +70,7 @@ std::string write_password(const EtcdProcess& etcd, const std::string& name,
 }  // namespace
 
 TEST_CASE("cell: an etcd with TLS and users says which certificate, password or role is wrong") {
-  if (!has_etcd()) return;
+  if (!has_etcd() || !has_etcdctl()) return;
   EtcdProcess etcd(Transport::Tls);
   enable_users(etcd);
   const auto refused = [&](ClientOptions options, const std::string& key) {
@@ -88,11 +80,9 @@ TEST_CASE("cell: an etcd with TLS and users says which certificate, password or 
     return reply.error().detail;
   };
   CHECK_THAT(refused(etcd.options(), "k"), Contains("configure a user"));
-  CHECK_THAT(refused(etcd.options(Login{"h1", "wrong"}), "k"), Contains("password file"));
-  const Login h1{"h1", "secret"};
+  CHECK_THAT(refused(etcd.options(Login{kHost, "wrong"}), "k"), Contains("password file"));
+  const Login h1{kHost, "secret"};
   CHECK_THAT(refused(etcd.options(h1), "/leasehold/c/keys/k"), Contains("its role"));
-  CHECK_THAT(refused(etcd.options(h1), "/leasehold/c/hosts/h2"), Contains("its role"));
-  CHECK(put_as(etcd, etcd.options(h1), "/leasehold/c/mail/h1/ann"));
 
   const EtcdProcess other(Transport::Tls);
   ClientOptions wrong_ca = etcd.options(h1);
@@ -103,6 +93,36 @@ TEST_CASE("cell: an etcd with TLS and users says which certificate, password or 
   MemberAddress& member = wrong_name.members.front();
   member.url.host = "localhost";  // the certificate is for 127.0.0.1
   CHECK_THAT(refused(wrong_name, "k"), Contains("the certificate must be for this name"));
+}
+
+TEST_CASE("cell: etcd refuses each write for which a host or a gateway has no role") {
+  if (!has_etcd() || !has_etcdctl()) return;
+  EtcdProcess etcd(Transport::Tls);
+  enable_users(etcd);
+  const auto code = [&](const std::string& user, const Operation& operation) {
+    const auto done = commit_as(etcd, etcd.options(Login{user, "secret"}), operation);
+    return done ? std::optional<Errc>() : done.error().code;
+  };
+  const std::string cell = "/leasehold/c/";
+  const auto erase = [&](const std::string& key) { return Delete{KeyRange::one(cell + key)}; };
+  for (const char* key : {"config", "hosts/h2", "hosts/h11", "wanted/h1", "wanted/h2",
+                          "tenants/ann", "keys/0011223344556677", "revoked/0011223344556677"}) {
+    CAPTURE(key);
+    CHECK(code(kHost, Put{cell + key, "1"}) == Errc::PermissionDenied);
+    CHECK(code(kHost, erase(key)) == Errc::PermissionDenied);
+  }
+  for (const char* key : {"config", "ledger/ann", "wanted/h1", "tenants/ann", "mail/h1/ann",
+                          "keys/0011223344556677"}) {
+    CAPTURE(key);
+    CHECK(code(kGateway, Put{cell + key, "1"}) == Errc::PermissionDenied);
+  }
+  CHECK(code(kGateway, Get{KeyRange::prefix(cell + "keys/")}) == Errc::PermissionDenied);
+  CHECK(code(kHost, Get{KeyRange::one("/leasehold/d/config")}) == Errc::PermissionDenied);
+  for (const char* key : {"hosts/h1", "ledger/ann", "mail/h1/ann"})
+    CHECK(!code(kHost, Put{cell + key, "1"}));
+  CHECK(!code(kGateway, erase("hosts/h1")));
+  CHECK(!code(kOperator, Put{cell + "tenants/ann", "1"}));
+  CHECK(code(kOperator, Put{"/leasehold/d/config", "1"}) == Errc::PermissionDenied);
 }
 
 TEST_CASE("cell: a member of etcd whose certificate is refused is left for the next one") {
@@ -123,14 +143,14 @@ TEST_CASE("cell: a member of etcd whose certificate is refused is left for the n
 }
 
 TEST_CASE("cell: an agent joins over TLS as a user, and refuses a password that others can read") {
-  if (!has_etcd()) return;
+  if (!has_etcd() || !has_etcdctl()) return;
   EtcdProcess etcd(Transport::Tls);
   enable_users(etcd);
   const auto directory = TemporaryDirectory::create("cell").value();
   const auto start = [&](const char* name, const std::string& password) {
     return AgentProcess(etcd,
                         {.state = directory.file(name),
-                         .arguments = {"--etcd-user", "h1", "--etcd-password-file", password}});
+                         .arguments = {"--etcd-user", kHost, "--etcd-password-file", password}});
   };
   AgentProcess agent = start("h1", write_password(etcd, "right", "secret", 0600));
   CHECK(agent.logs("host joined"));

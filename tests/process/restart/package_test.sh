@@ -80,17 +80,19 @@ assert m.version("leasehold-client") == c.__version__ and c.Session' || die "no 
 
   upgrade
   wait_for serves || die "another text after an upgrade: $(text)"
-  for program in $(dpkg -L leasehold | grep ^/usr/bin/); do
+  [ "$(stat -c '%U:%G %a' /etc/leasehold/cell.toml)" = root:leasehold\ 640 ] || die "others can read cell.toml"
+  for program in $(dpkg -L leasehold leasehold-cell | grep ^/usr/bin/); do
     [ -s "/usr/share/man/man1/${program##*/}.1.gz" ] || die "no man page of $program"
   done
   grep -q '^slow-motion-us' /etc/leasehold/worker-demo.toml || die "the upgrade replaced the configuration"
   run_document OPERATING.md
   wait_for serves || die "another text after the restore: $(text)"
-  dpkg -r leasehold libleasehold-client-dev || die "the package is not removed"
+  dpkg -r leasehold-cell leasehold libleasehold-client-dev || die "the package is not removed"
   [ ! -e /usr/bin/brokerctl ] && ! systemctl is-active -q leasehold-broker || die "the package left programs or processes"
   [ -z "$(find /etc/systemd/system -name 'leasehold*' ! -name '*.service.d')" ] || die "removal left links to units"
   [ -e /var/lib/leasehold ] && [ -e /etc/leasehold/broker.toml ] || die "removal deleted the state"
-  dpkg -P leasehold && [ ! -e /var/lib/leasehold ] || die "the purge left the state"
+  dpkg -P leasehold-cell leasehold && [ ! -e /var/lib/leasehold ] || die "the purge left the state"
+  [ ! -e /run/leasehold-cell ] && [ -z "$(ls /etc/leasehold/*.toml 2>/dev/null)" ] || die "the purge left an agent's files"
   echo "${#expected} bytes of text, the same after both deaths and an upgrade"
 }
 
@@ -124,6 +126,7 @@ case ${1:-} in
   boot) boot "$2" "$3"; exit ;;
 esac
 needs_container
+command -v etcd etcdctl >/dev/null || skip "needs etcd (packages etcd-server and etcd-client)"
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 make_package "$(realpath "${1:-$here/../../../build/quick}")" "$made"

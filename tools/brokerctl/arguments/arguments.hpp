@@ -18,6 +18,7 @@
 #include "common/cli/command_line.hpp"
 #include "common/clock.hpp"
 #include "ipc/control/messages.hpp"
+#include "tools/cell/admin/calls.hpp"
 
 namespace leasehold::brokerctl {
 
@@ -158,8 +159,11 @@ struct MakeText {
 
 /// `cell …`: asks etcd, and may wait for hosts.
 struct AskCell {
-  /// `wait` waits at most the given time; false when the user interrupts.
-  std::function<Result<PrintText>(const std::function<bool(Duration)>& wait)> ask;
+  /// `wait` waits at most the given time; false when the user interrupts. `progress` may be empty.
+  std::function<Result<cell::Answer>(const std::function<bool(Duration)>& wait,
+                                     const std::function<void(const std::string&)>& progress)>
+      ask;
+  std::string config;  ///< File that names etcd and the cell.
 };
 
 using Verb =

@@ -1,10 +1,11 @@
 // `brokerctl cell`: asks etcd about a cell of hosts, and changes it.
-#include "common/random.hpp"
+#include "common/unix_time.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/tokens/api_key.hpp"
-#include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/arguments/key_options.hpp"
 #include "tools/cell/admin/blocking_etcd.hpp"
 #include "tools/cell/admin/change.hpp"
+#include "tools/cell/admin/roles.hpp"
 #include "tools/cell/admin/show.hpp"
 #include "tools/cell/config/etcd_options.hpp"
 #include "tools/cli/json_text.hpp"
@@ -18,7 +19,9 @@ constexpr std::chrono::milliseconds kCallTimeout{5'000};
 /// The values of all options of `cell`.
 struct CellValues {
   std::string config = "/etc/leasehold/cell.toml";
-  std::string tenant, host, key, name;
+  std::string tenant, host, key, cell;
+  std::vector<std::string> hosts;
+  KeyOptions key_options;
   std::int64_t timeout_ms = 120'000;
   bool wait = false;
   bool is_stopped = false;
@@ -30,16 +33,9 @@ struct CellValues {
 };
 using Ask = std::function<Result<cell::Answer>(const cell::Calls& calls, const CellValues& values)>;
 
-PrintText printed(const cell::Answer& answer) {
-  std::string text = cli::render(answer.table);
-  for (const std::string& note : answer.notes) text += note + '\n';
-  return {.text = std::move(text),
-          .json = cli::json_text(answer.document, 2) + '\n',
-          .exit_code = answer.exit_code};
-}
-
-Result<PrintText> ask_etcd(const CellValues& values, const Ask& ask,
-                           const std::function<bool(Duration)>& wait) {
+Result<cell::Answer> ask_etcd(const CellValues& values, const Ask& ask,
+                              const std::function<bool(Duration)>& wait,
+                              const std::function<void(const std::string&)>& progress) {
   cell::CellAddress address = TRY(cell::read_cell_file(values.config));
   address.etcd.call_timeout = kCallTimeout;
   cell::BlockingEtcd etcd(address.etcd);
@@ -49,8 +45,10 @@ Result<PrintText> ask_etcd(const CellValues& values, const Ask& ask,
       .list = [&etcd](const etcd::KeyRange& range) { return etcd.list(range); },
       .commit = [&etcd](const etcd::Transaction& transaction) { return etcd.commit(transaction); },
       .wait = wait,
-      .clock = &clock};
-  return printed(TRY(ask(calls, values)));
+      .progress = progress,
+      .clock = &clock,
+      .unix_ms = unix_time_ms()};
+  return ask(calls, values);
 }
 
 /// Adds the commands below `cell`.
@@ -68,9 +66,11 @@ class CellCommands {
   CLI::App& add(CLI::App& parent, const CommandText& text, Ask ask) {
     return *commands_.add_verb(
         parent, text, [values = values_, ask = std::move(ask)]() -> Result<Verb> {
-          return AskCell{.ask = [values, ask](const std::function<bool(Duration)>& wait) {
-            return ask_etcd(*values, ask, wait);
-          }};
+          return AskCell{.ask =
+                             [values, ask](const auto& wait, const auto& progress) {
+                               return ask_etcd(*values, ask, wait, progress);
+                             },
+                         .config = values->config};
         });
   }
 
@@ -100,14 +100,16 @@ void add_limit(CLI::App& verb, const char* option, std::optional<std::uint32_t>&
   verb.add_option(option, value, help)->check(CLI::Range(range.low, range.high));
 }
 
+Result<cell::Answer> list_tenants(const cell::Calls& calls, const CellValues&) {
+  return cell::show_tenants(calls);
+}
+
 void add_tenants(CellCommands& all) {
   CLI::App& noun =
-      all.add(all.cell(),
-              {"tenants",
-               "Tenants of the cell, with their limits over all "
-               "hosts"},
-              [](const auto& calls, const CellValues&) { return cell::show_tenants(calls); });
+      all.add(all.cell(), {"tenants", "Tenants of the cell, with their limits over all hosts"},
+              list_tenants);
   noun.require_subcommand(0, 1);
+  all.add(noun, {"list", "Tenants of the cell, with their limits over all hosts"}, list_tenants);
   CLI::App& admit =
       all.add(noun,
               {"admit", "Create a tenant of the cell, or change its limits",
@@ -131,7 +133,9 @@ void add_tenants(CellCommands& all) {
   all.add_wait(admit);
   CLI::App& remove =
       all.add(noun,
-              {"remove", "Set the limits of a tenant to zero; its requests end on every host",
+              {"remove",
+               "Set the limits of a tenant to zero; its requests end on every host. The same "
+               "command again has the same result",
                "brokerctl cell tenants remove alice --wait"},
               [](const auto& calls, const CellValues& values) {
                 return cell::remove_tenant(calls, {values.tenant}, values.waits());
@@ -140,40 +144,86 @@ void add_tenants(CellCommands& all) {
   all.add_wait(remove);
 }
 
+cell::KeyChange change_of(const KeyValues& given, std::int64_t unix_ms) {
+  cell::KeyChange change{.name = given.name,
+                         .expires_unix_ms = given.expires_unix_ms,
+                         .never_expires = given.never_expires,
+                         .limits = given.limits,
+                         .removes = given.removes};
+  if (given.expires_in_ms) change.expires_unix_ms = unix_ms + *given.expires_in_ms;
+  return change;
+}
+
+Result<cell::Answer> list_keys(const cell::Calls& calls, const CellValues& values) {
+  return cell::show_keys(calls, TRY(parse_optional<TenantId>(values.tenant)));
+}
+
+Result<cell::Answer> create_key(const cell::Calls& calls, const CellValues& values) {
+  const KeyValues given = TRY(parse_key_options(values.key_options));
+  return cell::create_key(calls, {values.tenant}, change_of(given, calls.unix_ms), mint_api_key());
+}
+
+Result<cell::Answer> update_key(const cell::Calls& calls, const CellValues& values) {
+  const KeyValues given = TRY(parse_key_changes(values.key_options));
+  return cell::update_key(calls, {values.key}, change_of(given, calls.unix_ms), values.waits());
+}
+
 void add_keys(CellCommands& all) {
-  CLI::App& noun =
-      all.add(all.cell(), {"keys", "API keys of the cell's tenants"},
-              [](const auto& calls, const CellValues&) { return cell::show_keys(calls); });
+  CLI::App& noun = all.add(all.cell(),
+                           {"keys", "API keys of the cell's tenants",
+                            "brokerctl cell keys\nbrokerctl cell keys list --tenant alice -o wide"},
+                           list_keys);
   noun.require_subcommand(0, 1);
+  CLI::App& list = all.add(noun, {"list", "API keys of the cell's tenants"}, list_keys);
+  for (CLI::App* command : {&noun, &list})
+    add_name(*command, "--tenant", all.values().tenant, "List the keys of this tenant only");
+  KeyOptions& options = all.values().key_options;
   CLI::App& create =
       all.add(noun,
-              {"create", "Create an API key that every host of the cell accepts; it is shown once",
-               "brokerctl cell keys create --tenant alice --name ci"},
-              [](const auto& calls, const CellValues& values) {
-                return cell::create_key(calls, {values.tenant}, values.name, mint_api_key());
-              });
+              {"create",
+               "Create an API key that every host of the cell accepts; it is shown once. The "
+               "limits of the tenant hold as well",
+               "brokerctl cell keys create --tenant alice --name ci --expires-in 30d\nbrokerctl "
+               "cell keys create --tenant alice --max-concurrent 2"},
+              create_key);
   add_name(create, "--tenant", all.values().tenant, "Tenant for which the key acts")->required();
-  add_name(create, "--name", all.values().name, "Name shown in lists, such as ci");
+  add_key_options(create, options, KeyKeeper::Cell);
+  CLI::App& update =
+      all.add(noun,
+              {"update",
+               "Change name, expiry or limits of a key on every host. An expired key is valid "
+               "again with a later expiry",
+               "brokerctl cell keys update 0011223344556677 --expires-in 30d --wait"},
+              update_key);
+  add_key_options(update, options, KeyKeeper::Cell);
+  add_no_expiry(update, options);
   CLI::App& revoke = all.add(noun,
-                             {"revoke", "Revoke a key on every host; its requests end",
+                             {"revoke",
+                              "Revoke a key on every host; its requests end. The same command "
+                              "again has the same result",
                               "brokerctl cell keys revoke 0011223344556677 --wait"},
                              [](const auto& calls, const CellValues& values) {
                                return cell::revoke_key(calls, {values.key}, values.waits());
                              });
-  add_name(revoke, "key", all.values().key, "Id of the key, from `brokerctl cell keys`")
-      ->required();
-  all.add_wait(revoke);
+  for (CLI::App* verb : {&update, &revoke}) {
+    add_name(*verb, "key", all.values().key, "Id of the key, from `brokerctl cell keys`")
+        ->required();
+    all.add_wait(*verb);
+  }
 }
 
 void add_hosts(CellCommands& all) {
   all.add(all.cell(), {"hosts", "Hosts that are members of the cell"},
           [](const auto& calls, const CellValues&) { return cell::show_hosts(calls); });
   all.add_host(all.add(all.cell(),
-                       {"drain", "Give a host no new requests", "brokerctl cell drain gpu1"},
+                       {"drain",
+                        "Empty a host: from its next beat on its workers take no new requests, "
+                        "and gateways move its texts; what runs has 30 s",
+                        "brokerctl cell drain gpu1"},
                        [](const auto& calls, const CellValues& values) {
                          return cell::drain_host(calls, {values.host}, true);
                        }));
-  all.add_host(all.add(all.cell(), {"undrain", "Give a host requests again"},
+  all.add_host(all.add(all.cell(), {"undrain", "Let a host that drains take requests again"},
                        [](const auto& calls, const CellValues& values) {
                          return cell::drain_host(calls, {values.host}, false);
                        }));
@@ -192,6 +242,28 @@ void add_hosts(CellCommands& all) {
       ->required();
 }
 
+PrintText printed_roles(const CellValues& values) {
+  const CellName name{values.cell};
+  std::vector<cell::EtcdRole> roles;
+  for (const std::string& host : values.hosts) roles.push_back(cell::host_role(name, {host}));
+  if (roles.empty()) roles = {cell::operator_role(name), cell::gateway_role(name)};
+  return {.text = cell::etcdctl_script(roles),
+          .json = cli::json_text(cell::json_of(roles), 2) + '\n'};
+}
+
+void add_roles(Commands& commands, CLI::App& cell) {
+  const auto values = std::make_shared<CellValues>();
+  CLI::App* roles = commands.add_verb(
+      cell,
+      {"roles",
+       "Print the commands of etcdctl that give users of etcd what they need and no more: of the "
+       "agents of these hosts; without a host, of operators and of gateways. Needs no etcd",
+       "brokerctl cell roles --cell c gpu1 gpu2\nbrokerctl cell roles --cell c"},
+      [values]() -> Result<Verb> { return printed_roles(*values); });
+  add_name(*roles, "--cell", values->cell, "Name of the cell")->required();
+  roles->add_option("host", values->hosts, "Names of hosts")->check(check_name);
+}
+
 }  // namespace
 
 void add_cell_commands(Commands& commands) {
@@ -203,6 +275,7 @@ void add_cell_commands(Commands& commands) {
   CellCommands all(commands, *cell);
   all.add(*cell, {"status", "Terms of the cell, and how many hosts, tenants and keys it has"},
           [](const auto& calls, const CellValues&) { return cell::show_status(calls); });
+  add_roles(commands, *cell);
   add_hosts(all);
   add_tenants(all);
   add_keys(all);

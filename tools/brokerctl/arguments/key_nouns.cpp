@@ -1,78 +1,12 @@
 // `brokerctl keys` and `brokerctl usage`.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "common/random.hpp"
-#include "common/utf8.hpp"
-#include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/arguments/key_options.hpp"
 #include "tools/brokerctl/audit.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
-
-/// A limit of a key, which an option sets or removes.
-struct LimitOption {
-  const char* option;
-  const char* field;  ///< The name in wire::KeyUpdate::removes.
-  const char* help;
-  std::uint64_t most;
-  void (*set)(wire::KeyLimits& limits, std::uint64_t value);
-};
-
-constexpr LimitOption kLimits[] = {
-    {"--max-concurrent", "max_concurrent",
-     "Requests of the key that run or wait, over all workers, at least 1 on each", 64,
-     [](wire::KeyLimits& limits, std::uint64_t value) {
-       limits.max_concurrent = static_cast<std::uint32_t>(value);
-     }},
-    {"--tokens-per-minute", "tokens_per_minute",
-     "Computed prompt tokens and emitted tokens per minute", wire::kMostPerMinute,
-     [](wire::KeyLimits& limits, std::uint64_t value) {
-       limits.rates.tokens_per_minute = static_cast<std::uint32_t>(value);
-     }},
-    {"--requests-per-minute", "requests_per_minute",
-     "Requests that start per minute; each choice of an answer counts", wire::kMostPerMinute,
-     [](wire::KeyLimits& limits, std::uint64_t value) {
-       limits.rates.requests_per_minute = static_cast<std::uint32_t>(value);
-     }},
-    {"--tokens-per-day", "tokens_per_day",
-     "Computed prompt tokens and emitted tokens per day of UTC", wire::kMostPerDay,
-     [](wire::KeyLimits& limits, std::uint64_t value) { limits.rates.tokens_per_day = value; }}};
-
-constexpr std::string_view kNoLimit = "none";
-
-/// The values of `keys create` and `keys update`.
-struct KeyValues {
-  std::string id, tenant, name, expires_in, expires_at, key_file;
-  bool never_expires = false;
-  std::string limits[std::size(kLimits)];  ///< In the order of kLimits; empty: not given.
-};
-
-/// Nothing for "none". Errors: BadRequest.
-Result<std::optional<std::uint64_t>> parse_limit(const std::string& text, std::uint64_t most) {
-  if (text == kNoLimit) return std::nullopt;
-  std::uint64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec == std::errc() && read.ptr == end && value >= 1 && value <= most) return value;
-  return fail(Errc::BadRequest, fmt::format("'{}' is not a number from 1 to {}, or {} for no limit",
-                                            printable_excerpt(text), most, kNoLimit));
-}
-
-/// Converts "30d" to milliseconds. Errors: BadRequest.
-Result<std::int64_t> parse_duration_ms(const std::string& text) {
-  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-      {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
-  std::int64_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, count);
-  for (const auto& [unit, unit_ms] : kUnits) {
-    const bool fits = read.ec == std::errc() && std::string_view(read.ptr, end) == unit;
-    if (fits && count > 0 && count <= wire::kLastExpiry_ms / unit_ms) return count * unit_ms;
-  }
-  return fail(Errc::BadRequest, fmt::format("'{}' is not a time such as 45m, 12h or 30d", text));
-}
 
 /// A key that was revoked is in the audit records, so the broker cannot tell which ids exist.
 Result<ApiKeyId> parse_key_id(const std::string& text) {
@@ -85,63 +19,39 @@ Result<ApiKeyId> parse_key_id(const std::string& text) {
                           text));
 }
 
-auto checked(auto parse) {
-  return [parse](const std::string& text) {
-    const auto parsed = parse(text);
-    return parsed ? std::string() : parsed.error().detail;
-  };
+/// The values of the commands of `keys`.
+struct KeyCommandValues {
+  std::string id, tenant, key_file;
+  KeyOptions options;
+};
+
+Result<Verb> created_key(const KeyCommandValues& values) {
+  const KeyValues given = TRY(parse_key_options(values.options));
+  CreateKey made;
+  made.message.tenant = TRY(TenantId::parse(values.tenant));
+  made.message.name = given.name.value_or("");
+  made.message.expires_unix_ms = given.expires_unix_ms;
+  made.message.limits = given.limits;
+  made.key_file = values.key_file;
+  made.expires_in_ms = given.expires_in_ms;
+  return made;
 }
 
-void add_key_options(CLI::App& verb, KeyValues& values) {
-  add_name(verb, "--name", values.name, "Name shown in lists, such as ci");
-  auto* in = verb.add_option("--expires-in", values.expires_in,
-                             "The key expires after this time, such as 45m, 12h or 30d")
-                 ->check(checked(parse_duration_ms));
-  auto* at = verb.add_option("--expires-at", values.expires_at,
-                             "The key expires at this time, in UTC, such as 2027-01-01 or "
-                             "2027-01-01T18:30:00Z")
-                 ->check(checked(parse_utc_ms));
-  in->excludes(at);
-  for (std::size_t i = 0; i < std::size(kLimits); ++i) {
-    verb.add_option(kLimits[i].option, values.limits[i],
-                    fmt::format("{}; {} for no limit", kLimits[i].help, kNoLimit))
-        ->check(checked(
-            [most = kLimits[i].most](const std::string& text) { return parse_limit(text, most); }));
-  }
-}
-
-/// The options of the message that `keys create` and `keys update` send.
-template <class Message>
-Result<std::optional<std::int64_t>> set_key_options(Message& message, const KeyValues& values) {
-  for (std::size_t i = 0; i < std::size(kLimits); ++i) {
-    if (values.limits[i].empty()) continue;
-    if (const auto limit = TRY(parse_limit(values.limits[i], kLimits[i].most)))
-      kLimits[i].set(message.limits, *limit);
-  }
-  if (!values.expires_at.empty()) message.expires_unix_ms = TRY(parse_utc_ms(values.expires_at));
-  if (values.expires_in.empty()) return std::nullopt;
-  return TRY(parse_duration_ms(values.expires_in));
-}
-
-Result<Verb> changed_key(const KeyValues& values) {
+Result<Verb> updated_key(const KeyCommandValues& values) {
+  const KeyValues given = TRY(parse_key_changes(values.options));
   UpdateKey changed;
   changed.message.key = TRY(ApiKeyId::parse(values.id));
-  changed.message.never_expires = values.never_expires;
-  if (!values.name.empty()) changed.message.name = values.name;
-  changed.expires_in_ms = TRY(set_key_options(changed.message, values));
-  bool changes = values.never_expires || !values.name.empty() || !values.expires_in.empty() ||
-                 !values.expires_at.empty();
-  for (std::size_t i = 0; i < std::size(kLimits); ++i) {
-    changes = changes || !values.limits[i].empty();
-    if (values.limits[i] == kNoLimit) changed.message.removes.emplace_back(kLimits[i].field);
-  }
-  if (changes) return changed;
-  return fail(Errc::BadRequest,
-              "nothing to change; give --name, an expiry or a limit, as --help lists them");
+  changed.message.name = given.name;
+  changed.message.expires_unix_ms = given.expires_unix_ms;
+  changed.message.never_expires = given.never_expires;
+  changed.message.limits = given.limits;
+  changed.message.removes = given.removes;
+  changed.expires_in_ms = given.expires_in_ms;
+  return changed;
 }
 
 void add_keys(Commands& commands) {
-  const auto values = std::make_shared<KeyValues>();
+  const auto values = std::make_shared<KeyCommandValues>();
   const auto lists =
       commands.add_noun({"keys", "API keys of HTTP clients, with expiry and last use",
                          "brokerctl keys\nbrokerctl keys --tenant alice -o wide", "key"},
@@ -159,16 +69,9 @@ void add_keys(Commands& commands) {
        "hold as well",
        "brokerctl keys create --tenant alice --name ci --expires-in 30d\nbrokerctl keys create "
        "--tenant alice --name demo --tokens-per-day 100000"},
-      [values]() -> Result<Verb> {
-        CreateKey made;
-        made.message.tenant = TRY(TenantId::parse(values->tenant));
-        made.message.name = values->name;
-        made.key_file = values->key_file;
-        made.expires_in_ms = TRY(set_key_options(made.message, *values));
-        return made;
-      });
+      [values] { return created_key(*values); });
   add_name(*create, "--tenant", values->tenant, "Tenant for which the key acts")->required();
-  add_key_options(*create, *values);
+  add_key_options(*create, values->options, KeyKeeper::Broker);
   create->add_option("--key-file", values->key_file,
                      "Take the key from this file, or - for stdin, instead of making one, and do "
                      "not print it: hosts behind a gateway need the same keys");
@@ -178,11 +81,9 @@ void add_keys(Commands& commands) {
        "Change name, expiry or limits of a key. An expired key is valid again with a later expiry",
        "brokerctl keys update 0011223344556677 --expires-in 30d\nbrokerctl keys update "
        "0011223344556677 --tokens-per-day none"},
-      [values]() -> Result<Verb> { return changed_key(*values); });
-  add_key_options(*update, *values);
-  update->add_flag("--no-expiry", values->never_expires, "The key does not expire any more")
-      ->excludes(update->get_option("--expires-in"))
-      ->excludes(update->get_option("--expires-at"));
+      [values] { return updated_key(*values); });
+  add_key_options(*update, values->options, KeyKeeper::Broker);
+  add_no_expiry(*update, values->options);
   auto* revoke = commands.add_verb(*noun,
                                    {"revoke", "Revoke a key; its requests end at once",
                                     "brokerctl keys revoke 0011223344556677"},

@@ -22,7 +22,10 @@ struct Calls {
   std::function<Result<etcd::TransactionReply>(const etcd::Transaction&)> commit;
   /// Waits at most this long. Returns false when the user interrupts.
   std::function<bool(Duration)> wait;
+  /// Shows what a wait waits for. Empty: show nothing.
+  std::function<void(const std::string&)> progress = {};
   const Clock* clock = nullptr;  ///< CLOCK_BOOTTIME.
+  std::int64_t unix_ms = 0;      ///< The machine's clock when the command began.
 };
 
 /// What a command prints: a table and notes for people, a document for programs.

@@ -4,8 +4,7 @@
 
 #include "common/errc.hpp"
 #include "ipc/control/messages/rates.hpp"
-#include "ipc/control/tokens/api_key.hpp"
-#include "tools/cell/admin/change_wait.hpp"
+#include "tools/cell/admin/change_tenant.hpp"
 #include "tools/cell/admin/views.hpp"
 #include "tools/cell/decide/tenant_change.hpp"
 
@@ -18,9 +17,29 @@ constexpr int kMaxAttempts = 50;
 constexpr Share kNewTenant{
     .concurrent = 1, .blocks = 1024, .reserved = 0, .tokens_per_minute = wire::kMostPerMinute};
 
-/// Commits what `make` makes of the tenant as it is, until its comparisons hold.
-template <class Make>
-Result<TenantChange> change_tenant(const Calls& calls, const TenantId& tenant, Make make) {
+Result<Share> merged(const Share& old, const Limits& limits) {
+  const Share share{.concurrent = limits.concurrent.value_or(old.concurrent),
+                    .blocks = limits.blocks.value_or(old.blocks),
+                    .reserved = limits.reserved.value_or(old.reserved),
+                    .tokens_per_minute = limits.tokens_per_minute.value_or(old.tokens_per_minute)};
+  if (share.reserved <= share.blocks) return share;
+  return fail(Errc::BadRequest, fmt::format("{} reserved blocks are more than {} blocks; lower "
+                                            "--reserved-blocks or raise --max-blocks",
+                                            share.reserved, share.blocks));
+}
+
+Result<etcd::KeyValue> read_member(const Calls& calls, const HostName& host) {
+  auto entry = TRY(read_one(calls, calls.keys.host(host)));
+  if (entry) return *std::move(entry);
+  return fail(
+      Errc::UnknownWorker,
+      fmt::format("{} is not a member of the cell; see `brokerctl cell hosts`", host.value));
+}
+
+}  // namespace
+
+Result<TenantChange> change_tenant(const Calls& calls, const TenantId& tenant,
+                                   const MakeChange& make) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const TenantView view = TRY(read_view(calls, tenant));
     const etcd::Transaction change = TRY(make(view));
@@ -44,27 +63,6 @@ Result<Answer> finish(const Calls& calls, Answer answer, const TenantChange& cha
   return answer;
 }
 
-Result<Share> merged(const Share& old, const Limits& limits) {
-  const Share share{.concurrent = limits.concurrent.value_or(old.concurrent),
-                    .blocks = limits.blocks.value_or(old.blocks),
-                    .reserved = limits.reserved.value_or(old.reserved),
-                    .tokens_per_minute = limits.tokens_per_minute.value_or(old.tokens_per_minute)};
-  if (share.reserved <= share.blocks) return share;
-  return fail(Errc::BadRequest, fmt::format("{} reserved blocks are more than {} blocks; lower "
-                                            "--reserved-blocks or raise --max-blocks",
-                                            share.reserved, share.blocks));
-}
-
-Result<etcd::KeyValue> read_member(const Calls& calls, const HostName& host) {
-  auto entry = TRY(read_one(calls, calls.keys.host(host)));
-  if (entry) return *std::move(entry);
-  return fail(
-      Errc::UnknownWorker,
-      fmt::format("{} is not a member of the cell; see `brokerctl cell hosts`", host.value));
-}
-
-}  // namespace
-
 Result<Answer> admit_tenant(const Calls& calls, const TenantId& tenant, const Limits& limits,
                             Wait wait) {
   const auto admission = [&](const TenantView& view) -> Result<etcd::Transaction> {
@@ -76,54 +74,18 @@ Result<Answer> admit_tenant(const Calls& calls, const TenantId& tenant, const Li
   return finish(calls, name_answer("TENANT", "tenant", tenant.value), change, wait);
 }
 
+/// A tenant that was removed before is only waited for.
 Result<Answer> remove_tenant(const Calls& calls, const TenantId& tenant, Wait wait) {
-  const TenantChange change =
-      TRY(change_tenant(calls, tenant, [&](const TenantView& view) -> Result<etcd::Transaction> {
-        if (view.policy_modified.value == 0) return unknown_tenant(tenant);
-        return change_of(calls.keys, tenant, CellPolicy(), view);
-      }));
+  const TenantView view = TRY(read_view(calls, tenant));
+  if (view.policy_modified.value == 0) return unknown_tenant(tenant);
+  TenantChange change{.tenant = tenant, .before = view, .changed = view.policy_modified};
+  if (!view.policy.limits.is_zero()) {
+    change =
+        TRY(change_tenant(calls, tenant, [&](const TenantView& now) -> Result<etcd::Transaction> {
+          return change_of(calls.keys, tenant, CellPolicy(), now);
+        }));
+  }
   return finish(calls, name_answer("TENANT REMOVED", "tenant", tenant.value), change, wait);
-}
-
-Result<Answer> create_key(const Calls& calls, const TenantId& tenant, const std::string& name,
-                          const std::string& api_key) {
-  const auto policy = TRY(read_one(calls, calls.keys.tenant(tenant)));
-  if (!policy) return unknown_tenant(tenant);
-  const CellKey record{.hash = hash_of_api_key(api_key), .tenant = tenant, .name = name};
-  const ApiKeyId id = api_key_id(record.hash);
-  const etcd::Transaction create{
-      .conditions = {etcd::Compare::created_at(policy->key, policy->created)},
-      .success = {etcd::Put{calls.keys.key(id), text_of(record)}},
-      .failure = {}};
-  const auto created = calls.commit(create);
-  if (!created) {
-    return fail(
-        created.error().code,
-        fmt::format("key {} may be valid, but is not shown, because {}; run: brokerctl cell "
-                    "keys revoke {}",
-                    id.value, created.error().detail, id.value));
-  }
-  if (!created->succeeded) return unknown_tenant(tenant);
-  return Answer{
-      .table = {.columns = {{"KEY"}, {"TENANT"}, {"NAME"}, {"API KEY, SHOWN ONCE"}},
-                .rows = {{id.value, tenant.value, cli::or_dash(name), api_key}}},
-      .notes = {},
-      .document = {
-          {"key", id.value}, {"tenant", tenant.value}, {"name", name}, {"api_key", api_key}}};
-}
-
-Result<Answer> revoke_key(const Calls& calls, const ApiKeyId& key, Wait wait) {
-  const auto entry = TRY(read_one(calls, calls.keys.key(key)));
-  if (!entry) {
-    return fail(Errc::BadRequest,
-                fmt::format("the cell has no key {}; see `brokerctl cell keys`", key.value));
-  }
-  const CellKey record = TRY(read_key(entry->key, entry->value));
-  const TenantChange change = TRY(
-      change_tenant(calls, record.tenant, [&](const TenantView& view) -> Result<etcd::Transaction> {
-        return revocation_of(calls.keys, record.tenant, key, view);
-      }));
-  return finish(calls, name_answer("KEY REVOKED", "key", key.value), change, wait);
 }
 
 Result<Answer> drain_host(const Calls& calls, const HostName& host, bool is_draining) {

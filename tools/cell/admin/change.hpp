@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "ipc/control/messages/keys.hpp"
 #include "tools/cell/admin/calls.hpp"
 
 namespace leasehold::cell {
@@ -22,18 +23,33 @@ struct Limits {
   std::optional<std::uint32_t> concurrent, blocks, reserved, tokens_per_minute;
 };
 
+/// What a command sets of a key; what is missing keeps its value.
+struct KeyChange {
+  std::optional<std::string> name;
+  std::optional<std::int64_t> expires_unix_ms;
+  bool never_expires = false;  ///< Removes the expiry.
+  wire::KeyLimits limits;      ///< Over all hosts; see CellKey.
+  /// Names of the limits that the key no longer has; see wire::KeyUpdate.
+  std::vector<std::string> removes;
+};
+
 /// Errors: BadRequest for more reserved blocks than blocks.
 Result<Answer> admit_tenant(const Calls& calls, const TenantId& tenant, const Limits& limits,
                             Wait wait);
-/// Sets the limits to zero. Errors: UnknownTenant; TimedOut as above.
+/// Sets the limits to zero. It may be repeated. Errors: UnknownTenant; TimedOut as above.
 Result<Answer> remove_tenant(const Calls& calls, const TenantId& tenant, Wait wait);
-/// Stores the hash of `api_key`, which the answer shows. Errors: UnknownTenant.
-Result<Answer> create_key(const Calls& calls, const TenantId& tenant, const std::string& name,
+/// Stores the hash of `api_key`, which the answer shows. Errors: UnknownTenant; BadRequest for an
+/// expiry that has passed, or a limit above the tenant's.
+Result<Answer> create_key(const Calls& calls, const TenantId& tenant, const KeyChange& values,
                           const std::string& api_key);
-/// Errors: BadRequest for an unknown key; TimedOut as above.
+/// Errors: BadRequest for an unknown key, and as in create_key; TimedOut as above.
+Result<Answer> update_key(const Calls& calls, const ApiKeyId& key, const KeyChange& change,
+                          Wait wait);
+/// A key that was revoked in the last days may be revoked again, with the same result. Errors:
+/// BadRequest for an unknown key; TimedOut as above.
 Result<Answer> revoke_key(const Calls& calls, const ApiKeyId& key, Wait wait);
-/// `is_draining`: the host gets no new requests. Errors: UnknownWorker for a host that is not a
-/// member.
+/// `is_draining`: from its next beat on the host drains its workers. Errors: UnknownWorker for a
+/// host that is not a member.
 Result<Answer> drain_host(const Calls& calls, const HostName& host, bool is_draining);
 /// Ends the membership of a host that an operator knows to be stopped. Errors: as drain_host.
 Result<Answer> expire_host(const Calls& calls, const HostName& host);

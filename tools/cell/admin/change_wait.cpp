@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "common/errc.hpp"
 #include "tools/cell/admin/views.hpp"
 #include "tools/cell/decide/change_progress.hpp"
@@ -10,22 +12,33 @@
 namespace leasehold::cell {
 namespace {
 
-constexpr Duration kLookInterval = std::chrono::milliseconds(25);
+/// Pauses between two looks: hosts apply a change within milliseconds, or take seconds.
+constexpr Duration kFirstPause = std::chrono::milliseconds(10);
+constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
-/// Reads the ledger and the hosts with a part, and expires those that have stopped.
+/// Reads the ledger and the hosts that are waited for, in one call, and expires those that have
+/// stopped.
 Result<void> look(const Calls& calls, const TenantChange& change, ChangeProgress& progress) {
-  const auto reply = TRY(calls.commit(ledger_read(calls.keys, change.tenant)));
-  const TenantView view = TRY(view_of(reply));
-  etcd::Transaction read;
+  etcd::Transaction read = ledger_read(calls.keys, change.tenant);
+  const std::size_t first_host = read.success.size();
   for (const HostName& host : progress.hosts())
     read.success.emplace_back(etcd::Get{etcd::KeyRange::one(calls.keys.host(host))});
+  const auto reply = TRY(calls.commit(read));
+  const TenantView view = TRY(view_of(reply));
   std::vector<etcd::KeyValue> members;
-  const auto hosts = TRY(calls.commit(read));
-  for (const auto& found : hosts.found) members.insert(members.end(), found.begin(), found.end());
+  for (std::size_t i = first_host; i < reply.found.size(); ++i)
+    members.insert(members.end(), reply.found[i].begin(), reply.found[i].end());
   progress.seen(view.ledger, members, calls.clock->now());
   for (const Expiry& expiry : progress.expired(calls.clock->now()))
     (void)TRY(calls.commit(expiry.transaction));
   return {};
+}
+
+/// A host is expired as soon as it may be.
+Duration pause_before(const ChangeProgress& progress, Duration regular, TimePoint now) {
+  const auto expiry = progress.time_to_expiry(now);
+  if (!expiry || *expiry > regular) return regular;
+  return std::max(*expiry, Duration::zero()) + std::chrono::milliseconds(1);
 }
 
 /// "h1 applied; h2 cut off: stops by itself in 12 s at the latest".
@@ -33,6 +46,12 @@ std::string sentence_of(const std::vector<ChangeProgress::Row>& rows) {
   std::vector<std::string> parts;
   for (const auto& row : rows) parts.push_back(row.owner.host.value + " " + row.why);
   return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+/// "waiting for: gpu3 cut off: stops by itself in 12 s at the latest".
+std::string waiting_sentence(std::vector<ChangeProgress::Row> rows) {
+  std::erase_if(rows, [](const auto& row) { return row.state != ChangeProgress::State::Waiting; });
+  return "waiting for: " + sentence_of(rows);
 }
 
 void add_rows(const std::vector<ChangeProgress::Row>& rows, Answer& answer) {
@@ -59,6 +78,18 @@ std::unexpected<Error> not_awaited(const TenantChange& change, const Error& why)
                                     why.detail, change.tenant.value));
 }
 
+/// `looked`: what the last look at etcd returned.
+std::unexpected<Error> not_finished(const TenantChange& change,
+                                    const std::vector<ChangeProgress::Row>& rows,
+                                    const Result<void>& looked) {
+  const std::string outage = looked ? "" : fmt::format("; now {}", looked.error().detail);
+  return fail(Errc::TimedOut,
+              fmt::format("the change is written, but not every host has applied it: {}{}; "
+                          "the same command waits again, and `brokerctl cell ledger {}` shows "
+                          "those that are behind",
+                          sentence_of(rows), outage, change.tenant.value));
+}
+
 /// An outage of etcd passes; other errors do not.
 bool may_pass(const Error& error) {
   return is_retryable(error.code) || error.code == Errc::ConnectionLost ||
@@ -73,15 +104,17 @@ Result<void> wait_for_hosts(const Calls& calls, const TenantChange& change, Dura
   if (!terms) return not_awaited(change, terms.error());
   ChangeProgress progress(calls.keys, change.changed, change.before, terms->slack());
   const TimePoint last = calls.clock->now() + timeout;
+  Duration pause = kFirstPause;
   while (!progress.is_done()) {
     const auto looked = look(calls, change, progress);
     if (!looked && !may_pass(looked.error())) return not_awaited(change, looked.error());
     if (progress.is_done()) break;
-    if (calls.clock->now() < last && calls.wait(kLookInterval)) continue;
-    return fail(Errc::TimedOut,
-                fmt::format("the change is written, but not every host has applied it: {}; "
-                            "`brokerctl cell ledger {}` shows those that are behind",
-                            sentence_of(progress.rows(calls.clock->now())), change.tenant.value));
+    const TimePoint now = calls.clock->now();
+    if (calls.progress) calls.progress(waiting_sentence(progress.rows(now)));
+    const Duration next = std::min(pause_before(progress, pause, now), last - now);
+    if (next <= Duration::zero() || !calls.wait(next))
+      return not_finished(change, progress.rows(now), looked);
+    pause = std::min(pause * 3 / 2, kLongestPause);
   }
   add_rows(progress.rows(calls.clock->now()), answer);
   return {};

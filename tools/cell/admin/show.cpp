@@ -4,6 +4,7 @@
 
 #include "common/errc.hpp"
 #include "tools/cell/admin/views.hpp"
+#include "tools/cell/decide/host_key.hpp"
 
 namespace leasehold::cell {
 namespace {
@@ -53,6 +54,14 @@ std::string state_of(const HostRecord& host) {
   return host.is_draining ? "draining" : "member";
 }
 
+std::string utc(std::int64_t unix_ms) {
+  return cli::utc_text(unix_ms / 1000);
+}
+
+std::string limit_text(const std::optional<std::uint32_t>& limit) {
+  return limit ? std::to_string(*limit) : "none";
+}
+
 }  // namespace
 
 Result<std::optional<etcd::KeyValue>> read_one(const Calls& calls, const std::string& key) {
@@ -76,6 +85,41 @@ Result<TenantView> read_view(const Calls& calls, const TenantId& tenant) {
 std::unexpected<Error> unknown_tenant(const TenantId& tenant) {
   return fail(Errc::UnknownTenant,
               fmt::format("the cell has no tenant {}; see `brokerctl cell tenants`", tenant.value));
+}
+
+cli::Table keys_table(const std::vector<std::pair<ApiKeyId, CellKey>>& keys, std::int64_t unix_ms) {
+  cli::Table table{.columns = {{"KEY"},
+                               {"TENANT"},
+                               {"NAME"},
+                               {"EXPIRES"},
+                               {"CREATED", false, true},
+                               {"CONCURRENT", true, true},
+                               {"TOKENS/MIN", true, true},
+                               {"REQUESTS/MIN", true, true}},
+                   .rows = {}};
+  for (const auto& [id, key] : keys) {
+    table.rows.push_back({id.value, key.tenant.value, cli::or_dash(key.name),
+                          key.expires_unix_ms ? utc(*key.expires_unix_ms) : "never",
+                          key.created_unix_ms > 0 ? utc(key.created_unix_ms) : "-",
+                          limit_text(key.limits.max_concurrent),
+                          limit_text(key.limits.rates.tokens_per_minute),
+                          limit_text(key.limits.rates.requests_per_minute)});
+    if (is_expired(key, unix_ms)) table.rows.back()[3] += ", expired";
+  }
+  return table;
+}
+
+json json_of(const ApiKeyId& id, const CellKey& key) {
+  json document{{"key", id.value}, {"tenant", key.tenant.value}, {"name", key.name}};
+  const auto add = [&](const char* field, const auto& value) {
+    if (value) document[field] = *value;
+  };
+  if (key.created_unix_ms > 0) document["created_unix_ms"] = key.created_unix_ms;
+  add("expires_unix_ms", key.expires_unix_ms);
+  add("max_concurrent", key.limits.max_concurrent);
+  add("tokens_per_minute", key.limits.rates.tokens_per_minute);
+  add("requests_per_minute", key.limits.rates.requests_per_minute);
+  return document;
 }
 
 Result<Answer> show_status(const Calls& calls) {
@@ -142,19 +186,21 @@ Result<Answer> show_tenants(const Calls& calls) {
   return answer;
 }
 
-Result<Answer> show_keys(const Calls& calls) {
+Result<Answer> show_keys(const Calls& calls, const std::optional<TenantId>& tenant) {
+  if (tenant && !TRY(read_one(calls, calls.keys.tenant(*tenant)))) return unknown_tenant(*tenant);
   const auto listed = TRY(calls.list(calls.keys.keys()));
-  Answer answer{.table = {.columns = {{"KEY"}, {"TENANT"}, {"NAME"}}, .rows = {}},
-                .notes = {},
-                .document = {{"items", json::array()}}};
+  Answer answer{.table = {}, .notes = {}, .document = {{"items", json::array()}}};
+  std::vector<std::pair<ApiKeyId, CellKey>> keys;
   for (const etcd::KeyValue& entry : listed.entries) {
     const auto id = calls.keys.api_key_in(entry.key);
     const auto key = id ? noted(read_key(entry.key, entry.value), answer) : std::nullopt;
-    if (!key) continue;
-    answer.table.rows.push_back({id->value, key->tenant.value, cli::or_dash(key->name)});
-    answer.document["items"].push_back(
-        {{"key", id->value}, {"tenant", key->tenant.value}, {"name", key->name}});
+    if (!key || (tenant && key->tenant != *tenant)) continue;
+    keys.emplace_back(*id, *key);
+    json item = json_of(*id, *key);
+    item["expired"] = is_expired(*key, calls.unix_ms);
+    answer.document["items"].push_back(std::move(item));
   }
+  answer.table = keys_table(keys, calls.unix_ms);
   return answer;
 }
 
@@ -190,10 +236,9 @@ Result<Answer> examine(const Calls& calls) {
     if (terms.error().code != Errc::BadRequest) return std::unexpected(terms.error());
     found.notes.push_back(terms.error().detail);
   }
-  for (const auto show : {&show_hosts, &show_tenants, &show_keys}) {
-    const Answer shown = TRY(show(calls));
+  for (const auto& shown :
+       {TRY(show_hosts(calls)), TRY(show_tenants(calls)), TRY(show_keys(calls))})
     found.notes.insert(found.notes.end(), shown.notes.begin(), shown.notes.end());
-  }
   const auto tenants = TRY(calls.list(calls.keys.tenants()));
   for (const etcd::KeyValue& entry : tenants.entries) {
     const auto tenant = calls.keys.tenant_in(entry.key);

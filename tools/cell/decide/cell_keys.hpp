@@ -5,6 +5,7 @@
 ///   wanted/H        WantedHost, by the operator
 ///   tenants/T       CellPolicy, by `brokerctl cell`
 ///   keys/ID         CellKey, by `brokerctl cell`
+///   revoked/ID      RevokedKey, by `brokerctl cell`
 ///   ledger/T        Ledger, by the agents
 ///   mail/H/T        a revision of tenants/T, by the program that changed T
 #pragma once
@@ -25,6 +26,7 @@ class CellKeys {
   std::string wanted(const HostName& host) const { return root_ + "wanted/" + host.value; }
   std::string tenant(const TenantId& tenant) const { return root_ + "tenants/" + tenant.value; }
   std::string key(const ApiKeyId& key) const { return root_ + "keys/" + key.value; }
+  std::string revoked(const ApiKeyId& key) const { return root_ + "revoked/" + key.value; }
   std::string ledger(const TenantId& tenant) const { return root_ + "ledger/" + tenant.value; }
   std::string mail(const HostName& host, const TenantId& tenant) const {
     return root_ + "mail/" + host.value + "/" + tenant.value;
@@ -32,6 +34,13 @@ class CellKeys {
   etcd::KeyRange hosts() const { return etcd::KeyRange::prefix(root_ + "hosts/"); }
   etcd::KeyRange tenants() const { return etcd::KeyRange::prefix(root_ + "tenants/"); }
   etcd::KeyRange keys() const { return etcd::KeyRange::prefix(root_ + "keys/"); }
+  etcd::KeyRange ledgers() const { return etcd::KeyRange::prefix(root_ + "ledger/"); }
+  etcd::KeyRange mails() const { return etcd::KeyRange::prefix(root_ + "mail/"); }
+  etcd::KeyRange all() const { return etcd::KeyRange::prefix(root_); }
+  /// The revoked keys whose id begins with the same two digits: one of 256.
+  etcd::KeyRange revoked_beside(const ApiKeyId& key) const {
+    return etcd::KeyRange::prefix(root_ + "revoked/" + key.value.substr(0, 2));
+  }
   etcd::KeyRange mail_of(const HostName& host) const {
     return etcd::KeyRange::prefix(root_ + "mail/" + host.value + "/");
   }

@@ -68,6 +68,14 @@ std::vector<Expiry> ChangeProgress::expired(TimePoint now) const {
   return all;
 }
 
+std::optional<Duration> ChangeProgress::time_to_expiry(TimePoint now) const {
+  std::optional<Duration> least;
+  for (const HostName& host : hosts())
+    if (const auto silence = silent_.silence_of(host, now))
+      least = std::min(least.value_or(silence->left), silence->left);
+  return least;
+}
+
 std::string ChangeProgress::why(const PartOwner& owner, const Host& host, TimePoint now) const {
   switch (host.state) {
     case State::Applied:
@@ -97,7 +105,8 @@ std::vector<ChangeProgress::Row> ChangeProgress::rows(TimePoint now) const {
 
 std::vector<HostName> ChangeProgress::hosts() const {
   std::set<HostName> names;
-  for (const auto& [owner, host] : hosts_) names.insert(owner.host);
+  for (const auto& [owner, host] : hosts_)
+    if (host.state == State::Waiting) names.insert(owner.host);
   return {names.begin(), names.end()};
 }
 

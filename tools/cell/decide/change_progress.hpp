@@ -34,6 +34,9 @@ class ChangeProgress {
   /// Hosts that have not applied the change and are silent for so long that they have stopped.
   std::vector<Expiry> expired(TimePoint now) const;
 
+  /// How long until `expired` names the next host; nothing if none would be named.
+  std::optional<Duration> time_to_expiry(TimePoint now) const;
+
   struct Row {
     PartOwner owner;
     State state = State::Waiting;
@@ -41,7 +44,7 @@ class ChangeProgress {
   };
   /// One per part, in the order of their hosts.
   std::vector<Row> rows(TimePoint now) const;
-  /// The hosts whose keys `seen` needs.
+  /// The hosts whose keys `seen` needs: those that are waited for.
   std::vector<HostName> hosts() const;
 
  private:

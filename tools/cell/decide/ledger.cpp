@@ -12,15 +12,8 @@ namespace {
 constexpr std::string_view kRestoreLedger =
     "restore its earlier value, or stop the hosts of the cell before you delete the key";
 
-std::string name_of(const PartOwner& owner) {
-  return fmt::format("{} ({})", owner.host.value, owner.incarnation.value);
-}
-
 Result<void> check(std::string_view key, const Ledger& ledger) {
-  const auto wrong = [&](const std::string& why) {
-    return fail(Errc::BadRequest,
-                fmt::format("the value of {} in etcd is wrong: {}; {}", key, why, kRestoreLedger));
-  };
+  const auto wrong = [&](const std::string& why) { return wrong_ledger(key, why); };
   std::set<PartOwner> owners;
   for (const Part& part : ledger.parts)
     if (!owners.insert(part.owner).second) return wrong(name_of(part.owner) + " has two parts");
@@ -35,11 +28,6 @@ Result<void> check(std::string_view key, const Ledger& ledger) {
 
 }  // namespace
 
-void describe(Is<PartOwner> auto& owner, auto& fields) {
-  fields.field("host", owner.host);
-  fields.field("incarnation", owner.incarnation.value, kRevisions);
-}
-
 void describe(Is<Part> auto& part, auto& fields) {
   describe(part.owner, fields);
   describe(part.share, fields);
@@ -50,6 +38,15 @@ void describe(Is<Part> auto& part, auto& fields) {
 
 void describe(Is<Ledger> auto& ledger, auto& fields) {
   fields.field("parts", ledger.parts, MaxItems{Ledger::kMaxParts});
+}
+
+std::string name_of(const PartOwner& owner) {
+  return fmt::format("{} ({})", owner.host.value, owner.incarnation.value);
+}
+
+std::unexpected<Error> wrong_ledger(std::string_view key, std::string_view why) {
+  return fail(Errc::BadRequest,
+              fmt::format("the value of {} in etcd is wrong: {}; {}", key, why, kRestoreLedger));
 }
 
 const Part* Ledger::find(const PartOwner& owner) const {

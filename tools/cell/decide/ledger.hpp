@@ -43,6 +43,11 @@ struct Ledger {
 /// The current incarnation of each host that has a part and is a member.
 using Incarnations = std::map<HostName, Incarnation>;
 
+/// "h1 (17)": the host and its incarnation.
+std::string name_of(const PartOwner& owner);
+/// The error of a ledger that is wrong, with what an operator does about it.
+std::unexpected<Error> wrong_ledger(std::string_view key, std::string_view why);
+
 bool counts(const PartOwner& owner, const Incarnations& members);
 
 /// The sum of the counting parts, which the law limits.

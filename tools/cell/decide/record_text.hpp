@@ -23,6 +23,11 @@ void describe(Is<Share> auto& share, auto& fields) {
   fields.with_default("tokens_per_minute", share.tokens_per_minute, 0u);
 }
 
+void describe(Is<PartOwner> auto& owner, auto& fields) {
+  fields.field("host", owner.host);
+  fields.field("incarnation", owner.incarnation.value, kRevisions);
+}
+
 inline constexpr std::string_view kCorrectRecord = "correct it, or delete the key";
 
 /// `advice`: what a user does about a wrong value.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "ipc/control/messages/limits.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "tools/cell/decide/record_text.hpp"
 
@@ -12,6 +13,8 @@ namespace {
 constexpr std::uint32_t kNewestVersion = 1;
 constexpr std::int64_t kMaxSlackMs = 60'000;
 constexpr std::size_t kMaxModels = 16;
+constexpr Between<std::int64_t> kUnix_ms{0, wire::kLastExpiry_ms};
+constexpr Between<std::uint32_t> kRequests{1, CellKey::kMostRequests};
 
 /// Applies `combine` to each amount of two shares.
 Share each(const Share& a, const Share& b, auto combine) {
@@ -67,6 +70,11 @@ void describe(Is<CellKey> auto& key, auto& fields) {
   fields.field("hash", key.hash, TextRule::HexKey);
   fields.field("tenant", key.tenant);
   fields.with_default("name", key.name, std::string(), TextRule::NameOrEmpty);
+  fields.with_default("created_unix_ms", key.created_unix_ms, std::int64_t{0}, kUnix_ms);
+  fields.field("expires_unix_ms", key.expires_unix_ms, kUnix_ms);
+  fields.field("max_concurrent", key.limits.max_concurrent, kRequests);
+  fields.field("tokens_per_minute", key.limits.rates.tokens_per_minute, wire::kPerMinute);
+  fields.field("requests_per_minute", key.limits.rates.requests_per_minute, wire::kPerMinute);
 }
 
 bool Share::fits(const Share& limit) const {

@@ -7,12 +7,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/clock.hpp"
 #include "common/result.hpp"
+#include "ipc/control/messages/keys.hpp"
 #include "ipc/control/tokens/text_identity.hpp"
 #include "tools/cell/decide/names.hpp"
 
@@ -104,9 +106,16 @@ struct CellPolicy {
 
 /// `keys/ID`: an API key. Only its holder has the key itself.
 struct CellKey {
+  static constexpr std::uint32_t kMostRequests = 1u << 30;  ///< Limit of KeyLimits::max_concurrent.
+
   std::string hash;  ///< hash_of_api_key; ID is its api_key_id.
   TenantId tenant;
-  std::string name;  ///< Shown in lists; may be empty.
+  std::string name;                  ///< Shown in lists; may be empty.
+  std::int64_t created_unix_ms = 0;  ///< By the clock of the operator's machine; 0: not known.
+  /// Each host compares it with its own clock. Before the year 2200; empty: never.
+  std::optional<std::int64_t> expires_unix_ms;
+  /// Over all hosts. Without tokens_per_day: no host knows what others have counted.
+  wire::KeyLimits limits;
   bool operator==(const CellKey&) const = default;
 };
 

@@ -1,5 +1,7 @@
 #include "tools/cell/decide/tenant_change.hpp"
 
+#include "ipc/control/tokens/api_key.hpp"
+
 namespace leasehold::cell {
 
 etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const CellPolicy& policy,
@@ -16,10 +18,21 @@ etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const 
   return change;
 }
 
-etcd::Transaction revocation_of(const CellKeys& keys, const TenantId& tenant, const ApiKeyId& key,
-                                const TenantView& view) {
-  etcd::Transaction change = change_of(keys, tenant, view.policy, view);
-  change.success.emplace_back(etcd::Delete{etcd::KeyRange::one(keys.key(key))});
+etcd::Transaction key_change_of(const CellKeys& keys, const CellKey& key, const TenantView& view) {
+  etcd::Transaction change = change_of(keys, key.tenant, view.policy, view);
+  change.success.emplace_back(etcd::Put{keys.key(api_key_id(key.hash)), text_of(key)});
+  return change;
+}
+
+etcd::Transaction revocation_of(const CellKeys& keys, const CellKey& key, const TenantView& view,
+                                std::int64_t unix_ms) {
+  const ApiKeyId id = api_key_id(key.hash);
+  RevokedKey revoked{.tenant = key.tenant, .revoked_unix_ms = unix_ms, .hosts = {}};
+  for (const Part& part : view.ledger.parts)
+    if (counts(part.owner, view.members)) revoked.hosts.push_back(part.owner);
+  etcd::Transaction change = change_of(keys, key.tenant, view.policy, view);
+  change.success.emplace_back(etcd::Delete{etcd::KeyRange::one(keys.key(id))});
+  change.success.emplace_back(etcd::Put{keys.revoked(id), text_of(revoked)});
   return change;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/cell/decide/revoked_key.hpp"
 #include "tools/cell/decide/tenant_view.hpp"
 
 namespace leasehold::cell {
@@ -13,10 +14,13 @@ namespace leasehold::cell {
 etcd::Transaction change_of(const CellKeys& keys, const TenantId& tenant, const CellPolicy& policy,
                             const TenantView& view);
 
-/// Deletes an API key of the tenant in the same way: the policy is written again, so that a host
+/// Writes an API key of the tenant in the same way: the policy is written again, so that a host
 /// applies the change before it renews `as_of`.
-etcd::Transaction revocation_of(const CellKeys& keys, const TenantId& tenant, const ApiKeyId& key,
-                                const TenantView& view);
+etcd::Transaction key_change_of(const CellKeys& keys, const CellKey& key, const TenantView& view);
+
+/// Deletes an API key of the tenant in the same way, and writes a RevokedKey.
+etcd::Transaction revocation_of(const CellKeys& keys, const CellKey& key, const TenantView& view,
+                                std::int64_t unix_ms);
 
 /// The owners of counting parts that have not applied the policy of revision `changed`. When there
 /// is none, the tenant is served under it everywhere.

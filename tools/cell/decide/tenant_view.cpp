@@ -1,10 +1,36 @@
 #include "tools/cell/decide/tenant_view.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 
 #include "common/expects.hpp"
 
 namespace leasehold::cell {
+namespace {
+
+/// A host writes what it has read before, and compares it. So no part is of a later revision, and
+/// none that has applied the limits is above them. Lowered limits may be below the sum of the parts
+/// for a while.
+Result<void> check_parts(std::string_view key, const TenantView& view) {
+  for (const Part& part : view.ledger.parts) {
+    const std::string owner = name_of(part.owner);
+    if (part.owner.incarnation >= view.ledger_modified)
+      return wrong_ledger(key, fmt::format("{} did not exist when it was written", owner));
+    if (view.policy_modified.value == 0) continue;  // an operator has deleted the tenant
+    if (part.as_of > view.policy_modified) {
+      return wrong_ledger(key, fmt::format("{} has applied revision {}, but the newest is {}",
+                                           owner, part.as_of.value, view.policy_modified.value));
+    }
+    if (part.as_of == view.policy_modified && !part.share.fits(view.policy.limits)) {
+      return wrong_ledger(key, fmt::format("{} has {}, above the tenant's {}", owner,
+                                           to_string(part.share), to_string(view.policy.limits)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
 
 etcd::Transaction ledger_read(const CellKeys& keys, const TenantId& tenant) {
   return {.conditions = {},
@@ -24,6 +50,7 @@ Result<TenantView> view_of(const etcd::TransactionReply& reply) {
     view.policy = TRY(read_policy(entry.key, entry.value));
     view.policy_modified = entry.modified;
   }
+  for (const etcd::KeyValue& entry : reply.found[0]) TRY(check_parts(entry.key, view));
   return view;
 }
 

@@ -19,7 +19,8 @@ struct TenantView {
 
 /// Reads ledger and policy.
 etcd::Transaction ledger_read(const CellKeys& keys, const TenantId& tenant);
-/// Errors: BadRequest for a value that is wrong; then nothing may be granted.
+/// Errors: BadRequest for a value that is wrong, and for a part that no host can have written; then
+/// nothing may be granted.
 Result<TenantView> view_of(const etcd::TransactionReply& reply);
 
 /// Reads the keys of the hosts that have a part. Empty without such hosts.

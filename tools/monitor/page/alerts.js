@@ -1,6 +1,6 @@
 // The alerts of tools/prometheus/rules.yml that one reading of the figures is enough for.
 import { byId, el, show } from "./dom.js";
-import { bytes, count, percent } from "./format.js";
+import { bytes, count, duration, percent } from "./format.js";
 
 const kPoolNearlyFull = 0.05;
 const kWaitingRequests = 100;
@@ -9,6 +9,17 @@ const kSlowToken_s = 1;
 const kRefusedKeysPerMinute = 10;
 
 const many = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
+// The ceiling of the cell, if this host is in one.
+function cellRulesOf({ cell }) {
+  if (!cell) return [];
+  const left = cell.ceiling_left_ms;
+  return [
+    [left > 0 && left < cell.ceiling_age_ms, "LeaseholdCellCeilingSoon", `tenants of the cell stop in ${duration(left * 1e6)} unless a beat arrives`, "journalctl -u leasehold-cell"],
+    [left === 0 && cell.tenants > 0, "LeaseholdCellCeilingPassed", "this host runs no tenant of its cell", "journalctl -u leasehold-cell"],
+    [!cell.has_agent, "LeaseholdCellAgentAway", "the agent of the cell is not connected", "systemctl status leasehold-cell"],
+  ];
+}
 
 // [condition, name, text, the command that shows more]
 function rulesOf({ status, workers }, figures) {
@@ -31,6 +42,7 @@ function rulesOf({ status, workers }, figures) {
     [worst("first_p99") > kSlowFirstToken_s, "LeaseholdFirstTokenSlow", "one request in a hundred waits too long for its first token", "brokerctl top"],
     [worst("inter_p99") > kSlowToken_s, "LeaseholdTokensSlow", "one token in a hundred comes too late", "brokerctl watch --steps"],
     [sum("refusedKeysPerMinute") > kRefusedKeysPerMinute, "LeaseholdKeysRefused", "many requests have an API key that is not valid", "brokerctl keys"],
+    ...cellRulesOf(status),
   ];
 }
 

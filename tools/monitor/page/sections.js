@@ -7,7 +7,20 @@ const kShownRevocations = 50;
 const kShownEvents = 200;
 const kShownSamples = 60;
 
-export function showTotals({ status, workers }, rates, figures, alerts) {
+const kNoCeiling_ms = 1e12; // a cell without a TTL
+
+function cellTotals(cell, tenants) {
+  const left = cell.ceiling_left_ms;
+  const ceiling = left > kNoCeiling_ms ? "none" : left === 0 ? "passed" : `in ${duration(left * 1e6)}`;
+  const parts = tenants.filter((each) => each.part && each.policy.max_concurrent > 0);
+  return [
+    [`Ceiling of cell ${cell.cell}`, ceiling, left === 0 && cell.tenants > 0],
+    ["Cell tenants with a part", `${count(parts.length)} of ${count(cell.tenants)}`],
+    ["Requests in these parts", count(parts.reduce((sum, each) => sum + each.policy.max_concurrent, 0))],
+  ];
+}
+
+export function showTotals({ status, tenants, workers }, rates, figures, alerts) {
   const sum = rates ? [...rates.values()].reduce((a, b) => a + b, 0) : undefined;
   const used = status.capacity_bytes > 0 ? 1 - status.free_bytes / status.capacity_bytes : 0;
   const all = (field) => (figures.length > 0 ? count(figures.reduce((sum, each) => sum + each[field], 0)) : "–");
@@ -32,6 +45,7 @@ export function showTotals({ status, workers }, rates, figures, alerts) {
   if (status.workers_asleep > 0) totals.push(["Workers asleep", count(status.workers_asleep)]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
+  if (status.cell) totals.push(...cellTotals(status.cell, tenants));
   const card = status.device === "cpu" ? "No card" : `Card ${status.device} (${status.device_state})`;
   const list = byId("totals");
   while (list.children.length > totals.length) list.lastChild.remove();

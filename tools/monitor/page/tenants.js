@@ -54,6 +54,11 @@ export function showRates(history) {
   legend(byId("token-legend"), series);
 }
 
+function nameOf(tenant) {
+  const notes = [tenant.policy.cell && `of cell ${tenant.policy.cell}`, tenant.draining && "draining"].filter(Boolean);
+  return notes.length > 0 ? `${tenant.policy.tenant} (${notes.join(", ")})` : tenant.policy.tenant;
+}
+
 export function showTenants(overview, rates) {
   const sum = rates ? [...rates.values()].reduce((a, b) => a + b, 0) : 0;
   const rateOf = (each) => rates?.get(each.policy.tenant);
@@ -65,7 +70,7 @@ export function showTenants(overview, rates) {
     return {
       key: each.policy.tenant,
       cells: [
-        { text: each.draining ? `${each.policy.tenant} (draining)` : each.policy.tenant, look: "name" },
+        { text: nameOf(each), look: "name" },
         { text: rate(rateOf(each)), look: "number" },
         { text: sum > 0 ? percent(share) : "–", share },
         { text: count(each.policy.weight), look: "number wide" },

@@ -140,7 +140,10 @@ TEST_CASE("brokerctl help: every command but the lists has examples, and each ex
                                           "cell ledger",
                                           "cell tenants admit",
                                           "cell tenants remove",
+                                          "cell roles",
+                                          "cell keys",
                                           "cell keys create",
+                                          "cell keys update",
                                           "cell keys revoke"};
   for (const std::string& command : commands) {
     std::istringstream lines(help_of(words_of(command)));
@@ -193,6 +196,12 @@ TEST_CASE(
         "--socket /s get tenants -o name\nget tenants -o name\nget tenants -o name\n"
         "get workers -o name\nget keys -o name\nget leases --state Live -o name\n"
         "get requests -o name\nget keys -o name\n");
+  std::filesystem::remove(stub + ".asked");
+  CHECK(completed({"cell", "--config", "/c.toml", "keys", "revoke", "al"}, stub) == Words{"alice"});
+  CHECK(completed({"cell", "keys", "create", "--tenant", "b"}, stub) == Words{"bob"});
+  CHECK(has(completed({"cell", "drain", ""}, stub), "alice"));
+  CHECK(read_text_file(stub + ".asked", 1 << 20).value() ==
+        "cell keys --config /c.toml -o name\ncell tenants -o name\ncell hosts -o name\n");
   CHECK(completed({"revoke", "--tenant", ""}, directory.path() / "absent") == Words{""});
 }
 

@@ -60,14 +60,25 @@ TEST_CASE("broker metrics: the ceiling of a cell is shown once an agent has atta
   CHECK_THAT(broker_metrics(state), !Catch::Contains("leasehold_broker_cell"));
   state.status.cell = {.cell = {"c1"},
                        .has_agent = true,
+                       .incarnation = 17,
                        .ceiling_age_ms = 1'500,
                        .ceiling_left_ms = 28'250,
                        .tenants = 2};
+  wire::TenantView tenant;
+  tenant.policy.max_blocks = 30;
+  for (const auto& [name, requests] : {std::pair("on", 3u), std::pair("returned", 0u)}) {
+    tenant.policy.tenant = {name};
+    tenant.policy.max_concurrent = requests;
+    tenant.part = wire::CellPart{.incarnation = 17, .revision = 1};
+    state.tenants.push_back(tenant);
+  }
   const std::string text = broker_metrics(state);
   for (const char* line :
        {"leasehold_broker_cell_ceiling_seconds 28.25\n",
         "leasehold_broker_cell_ceiling_age_seconds 1.5\n",
-        "leasehold_broker_cell_agent_connected 1\n", "leasehold_broker_cell_tenants 2\n"})
+        "leasehold_broker_cell_agent_connected 1\n", "leasehold_broker_cell_tenants 2\n",
+        "leasehold_broker_cell_incarnation 17\n", "leasehold_broker_cell_parts 1\n",
+        "leasehold_broker_cell_part_requests 3\n", "leasehold_broker_cell_part_blocks 30\n"})
     CHECK_THAT(text, Catch::Contains(line));
 }
 

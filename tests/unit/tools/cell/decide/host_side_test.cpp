@@ -3,6 +3,7 @@
 
 #include "ipc/control/messages/rates.hpp"
 #include "tools/cell/decide/broker_part.hpp"
+#include "tools/cell/decide/host_key.hpp"
 #include "tools/cell/decide/tenant_demand.hpp"
 
 using namespace leasehold;
@@ -98,4 +99,38 @@ TEST_CASE("cell keys: a key that the broker refused is not counted among those t
   CHECK_FALSE(may_have_key(Errc::QuotaConcurrent));
   CHECK_FALSE(may_have_key(Errc::DiskFull));
   CHECK_FALSE(may_have_key(Errc::PermissionDenied));
+}
+
+TEST_CASE("cell key: hosts divide its limits as the tenant's, and each gets at least 1") {
+  const wire::KeyLimits limits{.max_concurrent = 10,
+                               .rates = {.tokens_per_minute = 700, .requests_per_minute = 9}};
+  const Share half{.concurrent = 10, .blocks = 50, .reserved = 0, .tokens_per_minute = 500};
+  const wire::KeyLimits host = limits_on_host(limits, half, kLimits);
+  CHECK(host.max_concurrent == 5u);
+  CHECK(host.rates.tokens_per_minute == 350u);
+  CHECK(host.rates.requests_per_minute == 4u);
+  CHECK(limits_on_host(limits, kLimits, kLimits) == limits);
+  const Share small{.concurrent = 1, .blocks = 1, .reserved = 0, .tokens_per_minute = 1};
+  CHECK(limits_on_host(limits, small, kLimits).max_concurrent == 1u);
+  CHECK(limits_on_host(limits, small, kLimits).rates.requests_per_minute == 1u);
+  CHECK(limits_on_host({}, half, kLimits) == wire::KeyLimits());
+  CHECK(limits_on_host({.max_concurrent = 1u << 30}, kLimits, kLimits).max_concurrent == 64u);
+}
+
+TEST_CASE("cell key: an update replaces all that a broker has of the key") {
+  const std::string hash(64, 'a');
+  const CellKey key{.hash = hash, .tenant = {"ann"}, .name = "ci"};
+  const wire::KeyUpdate plain = update_of(key, {});
+  CHECK(plain.name == "ci");
+  CHECK(plain.never_expires);
+  CHECK(plain.removes.size() == 3);
+  CellKey expiring = key;
+  expiring.expires_unix_ms = 5;
+  const wire::KeyUpdate limited = update_of(expiring, {.max_concurrent = 2});
+  CHECK(!limited.never_expires);
+  CHECK(limited.expires_unix_ms == 5);
+  CHECK(limited.limits.max_concurrent == 2u);
+  CHECK(limited.removes == std::vector<std::string>{"tokens_per_minute", "requests_per_minute"});
+  CHECK(check_expiry(expiring, 4));
+  CHECK(check_expiry(expiring, 5).error().code == Errc::BadToken);
 }
