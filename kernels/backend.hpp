@@ -49,6 +49,7 @@ struct BackendLimits {
   std::uint32_t max_logit_rows = 64;
   std::uint32_t rope_dim = 0;
   std::uint32_t n_vocab = 0;
+  std::uint32_t n_kv_groups = 1;     ///< KvLayout::n_groups().
   bool has_recurrent_state = false;  ///< Some layers run convolutions and recurrences.
   std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.
 };

@@ -1,9 +1,9 @@
 /// The input of a step on the card. Its addresses do not change between steps, so a graph made for
 /// one step also serves later ones.
 ///
-///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence |
+///   head     DeviceStep | rows | tokens | logit rows | first block of each table |
 ///            query_scales | cos_sin | window_cos_sin
-///   tables   addresses of blocks, sequence after sequence
+///   tables   addresses of blocks, table after table: group by group, sequence by sequence
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
 /// have room for `max_rows` sequences of `max_context` positions.
@@ -30,7 +30,8 @@ class StepMemory {
   const float* query_scales() const { return at<float>(offsets_.query_scales); }
   const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
   const float* window_cos_sin() const { return at<float>(offsets_.window_cos_sin); }
-  device::BlockTables block_tables() const;
+  /// The tables of a group of layers (KvLayer::group).
+  device::BlockTables block_tables(std::uint32_t group) const;
 
   /// Positions of the longest sequence of the uploaded step.
   std::uint32_t longest() const { return longest_; }
@@ -50,8 +51,8 @@ class StepMemory {
   };
   static Offsets compute_offsets(const BackendLimits& limits);
 
-  StepMemory(const Offsets& offsets, std::uint32_t max_rows)
-      : offsets_(offsets), max_rows_(max_rows) {}
+  StepMemory(const Offsets& offsets, const BackendLimits& limits)
+      : offsets_(offsets), max_rows_(limits.max_rows), n_kv_groups_(limits.n_kv_groups) {}
   template <class T>
   const T* at(std::size_t offset) const {
     return reinterpret_cast<const T*>(head_.data() + offset);
@@ -62,10 +63,11 @@ class StepMemory {
     std::size_t count = 0;    ///< Number of addresses.
     bool is_uploaded = true;  ///< The card has all addresses.
   };
-  PutTables put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
+  PutTables put_tables(const StepInput& input, const LaunchPermit& permit);
 
   Offsets offsets_;
   std::uint32_t max_rows_;
+  std::uint32_t n_kv_groups_;
   DeviceBuffer head_;
   DeviceBuffer tables_;
   PinnedBuffer host_head_;
