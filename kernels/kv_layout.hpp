@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -34,11 +35,12 @@ constexpr bool can_store(KvType type, std::uint32_t head_dim) {
 struct KvLayer {
   static constexpr std::uint32_t kBlockTokens = 16;
 
-  std::uint64_t offset_bytes = 0;  ///< From the start of the block to the keys of the layer.
+  std::uint64_t offset_bytes = 0;  ///< From the start of a block of the group to the keys.
   std::uint32_t n_kv_heads = 0;
   std::uint32_t head_dim = 0;
   KvType type = KvType::F16;
   std::uint32_t latent_dim = 0;  ///< 0: values are stored; otherwise at most head_dim.
+  std::uint32_t group = 0;       ///< The group whose blocks hold the layer; see KvLayout.
 
   constexpr bool is_latent() const { return latent_dim != 0; }
   /// Elements of a value.
@@ -81,20 +83,53 @@ struct KvLayer {
   static constexpr std::uint32_t kScaleBytes = 2;
 };
 
-/// The blocks of a model: the layers one behind the other. Every block of a model has this layout.
+/// The groups of layers that read a window of the latest positions. A text keeps no block of them
+/// that no later row reads.
+struct KvWindow {
+  std::uint32_t n_groups = 0;   ///< 0: every layer reads all positions.
+  std::uint32_t positions = 0;  ///< What a row reads, its own position included.
+
+  /// The first block that a row at `position`, or any later row, reads.
+  constexpr std::uint32_t first_block(std::uint32_t position) const {
+    if (n_groups == 0 || position < positions) return 0;
+    return (position + 1 - positions) / KvLayer::kBlockTokens;
+  }
+  /// The blocks of a group that a text reserves from that of its next position on, for a step of
+  /// `step_rows` rows.
+  static constexpr std::uint32_t blocks_ahead(std::uint32_t step_rows) {
+    return (step_rows + KvLayer::kBlockTokens - 1) / KvLayer::kBlockTokens + 1;
+  }
+  /// The most blocks of one group that a text holds.
+  constexpr std::uint32_t most_blocks(std::uint32_t step_rows) const {
+    return (positions + KvLayer::kBlockTokens - 2) / KvLayer::kBlockTokens +
+           blocks_ahead(step_rows);
+  }
+
+  constexpr bool operator==(const KvWindow&) const = default;
+};
+
+/// The blocks of a model. Every block has the same size and holds 16 positions of the layers of one
+/// *group*, one layer behind the other. A text has a block table for each group. Group 0 has the
+/// layers that read all positions, and the groups after it those with a window.
 class KvLayout {
  public:
   static constexpr std::uint32_t kBlockTokens = KvLayer::kBlockTokens;
+  static constexpr std::uint32_t kMaxGroups = 16;
 
-  /// Blocks of these layers, whose offsets are computed here. A block has at least
-  /// `min_block_bytes`, because blocks of the same pool may also store something else.
-  explicit KvLayout(std::vector<KvLayer> layers, std::uint64_t min_block_bytes = 0)
+  /// Blocks of these layers, whose offsets are computed here. `window` is what the groups after
+  /// the first one read. A block has at least `min_block_bytes`, because blocks of the same pool
+  /// may also store something else.
+  explicit KvLayout(std::vector<KvLayer> layers, std::uint64_t min_block_bytes = 0,
+                    std::uint32_t window = 0)
       : layers_(std::move(layers)) {
+    std::array<std::uint64_t, kMaxGroups> ends{};
     for (KvLayer& layer : layers_) {
-      layer.offset_bytes = size_bytes_;
-      size_bytes_ += layer.size_bytes();
+      layer.offset_bytes = ends[layer.group];
+      ends[layer.group] += layer.size_bytes();
+      window_.n_groups = std::max(window_.n_groups, layer.group);
     }
-    size_bytes_ = std::max(size_bytes_, min_block_bytes);
+    if (window_.n_groups > 0) window_.positions = window;
+    size_bytes_ = std::max(min_block_bytes, *std::max_element(ends.begin(), ends.end()));
   }
   /// Blocks of `n_layers` layers of the same shape.
   KvLayout(std::uint32_t n_layers, const KvLayer& shape)
@@ -103,10 +138,13 @@ class KvLayout {
   const KvLayer& layer(std::uint32_t index) const { return layers_[index]; }
   const std::vector<KvLayer>& layers() const { return layers_; }
   std::uint64_t block_size_bytes() const { return size_bytes_; }
+  const KvWindow& window() const { return window_; }
+  std::uint32_t n_groups() const { return 1 + window_.n_groups; }
 
  private:
   std::vector<KvLayer> layers_;
   std::uint64_t size_bytes_ = 0;
+  KvWindow window_;
 };
 
 }  // namespace leasehold

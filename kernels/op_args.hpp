@@ -53,7 +53,8 @@ struct RowRef {
   std::uint32_t position;
 };
 
-/// The blocks of one sequence: block i holds positions [16i, 16i + 16).
+/// The blocks of one sequence in one group of layers (KvLayout): block i holds positions
+/// [16i, 16i + 16). Blocks that no row reads or writes may be null.
 using BlockTableView = std::span<const Leased<std::byte>>;
 
 /// The input of a step. The backend receives it before the launches, whose arguments refer to parts
@@ -62,7 +63,7 @@ struct StepInput {
   const GateSet* gates = nullptr;
   std::span<const RowRef> rows;                  ///< [n_rows]
   std::span<const std::int32_t> tokens;          ///< [n_rows], each in [0, n_vocab)
-  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+  std::span<const BlockTableView> block_tables;  ///< [KvLayout::n_groups(), n_sequences]
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   std::span<const float> cos_sin;  ///< [n_rows, rope_dim/2, 2] for each row's own position
   std::span<const float> query_scales = {};  ///< [n_rows]; empty means 1.
@@ -126,7 +127,7 @@ struct AttentionArgs {
   float* out;      ///< [n_rows, n_heads, value_dim]
   std::uint32_t n_heads;
   float scale;                                   ///< Multiplies the products of q and keys.
-  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+  std::span<const BlockTableView> block_tables;  ///< [n_sequences], of the layer's group
   /// The most positions that a row reads, its own included; 0: all.
   std::uint32_t window = 0;
   float softcap = 0.0F;  ///< Scores become softcap · tanh(score / softcap); 0: they stay.
@@ -159,7 +160,7 @@ struct HeadsArgs {
   const float* cos_sin;                          ///< [n_rows, rope_dim/2, 2]
   const float* query_scales = nullptr;           ///< [n_rows]; null means 1.
   bool uses_window_angles = false;               ///< cos_sin is StepInput::window_cos_sin.
-  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+  std::span<const BlockTableView> block_tables;  ///< [n_sequences], of the layer's group
 
   /// The first rotated element of a head.
   std::uint32_t rope_begin() const { return layout.is_latent() ? layout.head_dim - rope_dim : 0; }

@@ -28,7 +28,7 @@ LaunchStatus CudaAttention::run(const LaunchContext& context, const AttentionArg
   const bool is_one_row = args.n_heads <= device::kMaxMergedHeads && !args.layout.is_latent();
   const RowForm next = is_one_row ? cuda_.prepared.expected_form(width) : RowForm::Floats;
   cuda_.prepared.overwrite(args.out, width, next);
-  const AttentionPlanInput input{.tables = cuda_.step().block_tables(),
+  const AttentionPlanInput input{.tables = cuda_.step().block_tables(args.layout.group),
                                  .scratch = reinterpret_cast<float*>(partials_.data()),
                                  .scratch_bytes = partials_.size_bytes(),
                                  .longest = cuda_.runner->longest(),

@@ -116,7 +116,7 @@ LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const Head
   const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
     return plan_rope_kv_append(
         {.gate = plan.gate,
-         .kv = device::KvAddressing::of(args.layout, cuda_->step().block_tables()),
+         .kv = device::KvAddressing::of(args.layout, cuda_->step().block_tables(args.layout.group)),
          .q = args.q,
          .k = args.k,
          .v = args.layout.is_latent() ? nullptr : args.v,

@@ -19,7 +19,8 @@ StepMemory::Offsets StepMemory::compute_offsets(const BackendLimits& limits) {
   offsets.tokens = offsets.rows + aligned(limits.max_rows * sizeof(RowRef));
   offsets.logit_rows = offsets.tokens + aligned(limits.max_rows * sizeof(std::int32_t));
   offsets.first_block = offsets.logit_rows + aligned(limits.max_rows * sizeof(std::uint32_t));
-  offsets.query_scales = offsets.first_block + aligned(kMaxStepSequences * sizeof(std::uint32_t));
+  offsets.query_scales = offsets.first_block + aligned(std::size_t{limits.n_kv_groups} *
+                                                       kMaxStepSequences * sizeof(std::uint32_t));
   offsets.cos_sin = offsets.query_scales + aligned(limits.max_rows * sizeof(float));
   const std::size_t angles_bytes =
       aligned(std::size_t{limits.max_rows} * limits.rope_dim * sizeof(float));
@@ -29,9 +30,9 @@ StepMemory::Offsets StepMemory::compute_offsets(const BackendLimits& limits) {
 }
 
 Result<StepMemory> StepMemory::create(const Context& context, const BackendLimits& limits) {
-  StepMemory memory(compute_offsets(limits), limits.max_rows);
-  const std::size_t tables_bytes =
-      kMaxStepSequences * blocks_of(limits.max_context) * sizeof(std::uint64_t);
+  StepMemory memory(compute_offsets(limits), limits);
+  const std::size_t tables_bytes = limits.n_kv_groups * kMaxStepSequences *
+                                   blocks_of(limits.max_context) * sizeof(std::uint64_t);
   memory.head_ = TRY(DeviceBuffer::allocate(context, memory.offsets_.end));
   memory.tables_ = TRY(DeviceBuffer::allocate(context, tables_bytes));
   memory.host_head_ = TRY(PinnedBuffer::allocate(context, memory.offsets_.end));
@@ -49,16 +50,22 @@ void StepMemory::put(std::size_t offset, std::span<const T> values) {
   std::copy(values.begin(), values.end(), reinterpret_cast<T*>(host_head_.data() + offset));
 }
 
-StepMemory::PutTables StepMemory::put_tables(std::span<const BlockTableView> tables,
-                                             const LaunchPermit& permit) {
+/// Leaves out the null blocks before a window: `first` is where the table's block 0 would be, which
+/// may be before the start of the addresses.
+StepMemory::PutTables StepMemory::put_tables(const StepInput& input, const LaunchPermit& permit) {
+  const std::span<const BlockTableView> tables = input.block_tables;
+  const std::uint32_t n_sequences = input.gates->sequence_count();
   auto* const first = reinterpret_cast<std::uint32_t*>(host_head_.data() + offsets_.first_block);
   auto* const addresses = reinterpret_cast<std::uint64_t*>(host_tables_.data());
   const std::size_t room = host_tables_.size_bytes() / sizeof(std::uint64_t);
   PutTables made;
-  for (std::size_t s = 0; s < tables.size(); ++s) {
-    first[s] = static_cast<std::uint32_t>(made.count);
-    expects(made.count + tables[s].size() <= room, "block tables fit the longest context");
-    for (const Leased<std::byte> block : tables[s]) {
+  for (std::size_t t = 0; t < tables.size(); ++t) {
+    const auto begin = std::ranges::find_if(tables[t], [](auto block) { return bool{block}; });
+    const BlockTableView kept(begin, tables[t].end());
+    first[t / n_sequences * kMaxStepSequences + t % n_sequences] =
+        static_cast<std::uint32_t>(made.count - (tables[t].size() - kept.size()));
+    expects(made.count + kept.size() <= room, "block tables fit the longest context");
+    for (const Leased<std::byte> block : kept) {
       const std::uint64_t address = device_address(permit.open(block));
       made.is_uploaded &= made.count < n_uploaded_ && addresses[made.count] == address;
       addresses[made.count++] = address;
@@ -87,9 +94,11 @@ std::size_t StepMemory::put_states(std::span<const StateTableView> states,
 }
 
 void StepMemory::upload(const StepInput& input, Launcher& launcher) {
-  expects(input.rows.size() <= max_rows_ && input.logit_rows.size() <= max_rows_ &&
-              input.block_tables.size() <= kMaxStepSequences,
-          "a step stays within BackendLimits");
+  expects(
+      input.rows.size() <= max_rows_ && input.logit_rows.size() <= max_rows_ &&
+          input.gates->sequence_count() <= kMaxStepSequences &&
+          input.block_tables.size() <= std::size_t{n_kv_groups_} * input.gates->sequence_count(),
+      "a step stays within BackendLimits");
   longest_ = 0;
   has_multi_row_ = false;
   for (std::size_t r = 0; r < input.rows.size(); ++r) {
@@ -117,7 +126,7 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   const UnitLabel label{
       .site = LaunchSite::Embedding, .layer = 0, .touches = Touches::WeightsAndScratch};
   launcher.unit(*input.gates, label, "uploading a step", [&](const LaunchPermit& permit) {
-    const PutTables tables = put_tables(input.block_tables, permit);
+    const PutTables tables = put_tables(input, permit);
     const std::size_t states = put_states(input.state_tables, permit);
     CUresult copied = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
     if (copied == CUDA_SUCCESS && states > 0)
@@ -134,9 +143,9 @@ device::KernelGate StepMemory::gate(const device::GateMirror* mirror) const {
   return {.mirror = mirror, .step = at<device::DeviceStep>(0), .rows = at<RowRef>(offsets_.rows)};
 }
 
-device::BlockTables StepMemory::block_tables() const {
+device::BlockTables StepMemory::block_tables(std::uint32_t group) const {
   return {.addresses = reinterpret_cast<const std::uint64_t*>(tables_.data()),
-          .first = at<std::uint32_t>(offsets_.first_block)};
+          .first = at<std::uint32_t>(offsets_.first_block) + group * kMaxStepSequences};
 }
 
 }  // namespace leasehold::cuda

@@ -1,9 +1,9 @@
 /// The input of a step on the card. Its addresses do not change between steps, so a graph made for
 /// one step also serves later ones.
 ///
-///   head     DeviceStep | rows | tokens | logit rows | first block of each sequence |
+///   head     DeviceStep | rows | tokens | logit rows | first block of each table |
 ///            query_scales | cos_sin | window_cos_sin
-///   tables   addresses of blocks, sequence after sequence
+///   tables   addresses of blocks, table after table: group by group, sequence by sequence
 ///   states   addresses of the blocks of recurrent states (device::StateTables)
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
@@ -32,7 +32,8 @@ class StepMemory {
   const float* query_scales() const { return at<float>(offsets_.query_scales); }
   const float* cos_sin() const { return at<float>(offsets_.cos_sin); }
   const float* window_cos_sin() const { return at<float>(offsets_.window_cos_sin); }
-  device::BlockTables block_tables() const;
+  /// The tables of a group of layers (KvLayer::group).
+  device::BlockTables block_tables(std::uint32_t group) const;
   device::StateTables state_tables() const {
     return {.addresses = reinterpret_cast<const std::uint64_t*>(states_.data())};
   }
@@ -55,8 +56,8 @@ class StepMemory {
   };
   static Offsets compute_offsets(const BackendLimits& limits);
 
-  StepMemory(const Offsets& offsets, std::uint32_t max_rows)
-      : offsets_(offsets), max_rows_(max_rows) {}
+  StepMemory(const Offsets& offsets, const BackendLimits& limits)
+      : offsets_(offsets), max_rows_(limits.max_rows), n_kv_groups_(limits.n_kv_groups) {}
   template <class T>
   const T* at(std::size_t offset) const {
     return reinterpret_cast<const T*>(head_.data() + offset);
@@ -67,12 +68,13 @@ class StepMemory {
     std::size_t count = 0;    ///< Number of addresses.
     bool is_uploaded = true;  ///< The card has all addresses.
   };
-  PutTables put_tables(std::span<const BlockTableView> tables, const LaunchPermit& permit);
+  PutTables put_tables(const StepInput& input, const LaunchPermit& permit);
   /// Returns the number of addresses.
   std::size_t put_states(std::span<const StateTableView> states, const LaunchPermit& permit);
 
   Offsets offsets_;
   std::uint32_t max_rows_;
+  std::uint32_t n_kv_groups_;
   DeviceBuffer head_;
   DeviceBuffer tables_;
   DeviceBuffer states_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "kernels/model/config.hpp"
@@ -22,7 +23,8 @@ Number ceil_div(Number number, Number by) {
 /// Without the room that a block has for a larger piece of recurrent state.
 std::uint64_t kv_bytes_per_token(const KvLayout& kv) {
   std::uint64_t bytes = 0;
-  for (const KvLayer& layer : kv.layers()) bytes += layer.size_bytes();
+  for (const KvLayer& layer : kv.layers())
+    if (layer.group == 0) bytes += layer.size_bytes();
   return bytes / KvLayout::kBlockTokens;
 }
 
@@ -75,8 +77,12 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
                     .memory_bytes = memory_bytes};
   const std::uint32_t state_blocks = state_layout(config, kv).blocks();
   plan.state_blocks_per_tenant = kStateCopies * state_blocks;
-  plan.blocks_per_tenant = ceil_div(plan.context, KvLayout::kBlockTokens) +
-                           record_block_count(plan.context, plan.block_bytes, state_blocks) +
+  const std::uint32_t blocks = ceil_div(plan.context, KvLayout::kBlockTokens);
+  plan.window_blocks_per_tenant =
+      kv.window().n_groups * std::min(blocks, kv.window().most_blocks(StepLimits{}.max_rows));
+  const RecordShape record{.max_context = plan.context, .n_groups = kv.n_groups()};
+  plan.blocks_per_tenant = blocks + plan.window_blocks_per_tenant +
+                           record_block_count(record, plan.block_bytes, state_blocks) +
                            plan.state_blocks_per_tenant;
   choose_capacity(plan, request.tenants, request.max_extents);
   return plan;

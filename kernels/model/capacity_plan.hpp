@@ -24,10 +24,12 @@ struct CapacityPlan {
   /// Layers of the file that are not loaded; see ModelConfig::n_skipped_layers.
   std::uint32_t skipped_layers = 0;
   std::uint64_t weights_bytes = 0;
-  std::uint64_t kv_bytes_per_token = 0;
+  std::uint64_t kv_bytes_per_token = 0;  ///< Of layers that read all positions.
   std::uint64_t block_bytes = 0;
   /// Both copies of the recurrent state of one request.
   std::uint32_t state_blocks_per_tenant = 0;
+  /// The most blocks of one request in layers with a window, with the worker's default limits.
+  std::uint32_t window_blocks_per_tenant = 0;
   std::uint32_t blocks_per_tenant = 0;  ///< Positions, record and state of one request.
   std::uint64_t extent_bytes = 0;
   std::uint32_t extents_per_tenant = 0;  ///< A lease has whole extents.

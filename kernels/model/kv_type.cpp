@@ -26,6 +26,40 @@ std::vector<StateShape> state_shapes(const ModelConfig& config) {
   return shapes;
 }
 
+/// Puts the layers with a window into groups of at most `block_bytes`, in order. Returns the number
+/// of these groups.
+std::uint32_t group_windows(const WindowConfig& windows, std::uint64_t block_bytes,
+                            std::vector<KvLayer>& layers) {
+  std::uint32_t group = 0;
+  std::uint64_t left = 0;
+  for (std::uint32_t i = 0; i < layers.size(); ++i) {
+    if (!windows.limits(i) || layers[i].size_bytes() == 0) continue;
+    if (group == 0 || layers[i].size_bytes() > left) {
+      ++group;
+      left = block_bytes;
+    }
+    layers[i].group = group;
+    left -= layers[i].size_bytes();
+  }
+  return group;
+}
+
+/// Gives each layer its group. A block is as large as the layers without a window need, since a
+/// long text mostly has their blocks, and larger only if there would be too many groups. A model
+/// whose layers are all of one kind has one group.
+void assign_groups(const WindowConfig& windows, std::vector<KvLayer>& layers) {
+  std::uint64_t of_full = 0;
+  std::uint64_t largest = 0;
+  for (std::uint32_t i = 0; i < layers.size(); ++i) {
+    if (!windows.limits(i)) of_full += layers[i].size_bytes();
+    if (windows.limits(i)) largest = std::max(largest, layers[i].size_bytes());
+  }
+  if (of_full == 0 || largest == 0) return;
+  std::uint64_t block_bytes = std::max(of_full, largest);
+  while (group_windows(windows, block_bytes, layers) >= KvLayout::kMaxGroups)
+    block_bytes += largest;
+}
+
 }  // namespace
 
 std::string_view name(KvType type) {
@@ -70,7 +104,10 @@ KvLayout kv_layout(const ModelConfig& config, KvType type) {
                       .type = type,
                       .latent_dim = layer.latent_dim});
   }
-  return KvLayout(std::move(layers), StateLayout::largest_piece_bytes(state_shapes(config)));
+  const std::uint64_t piece_bytes = StateLayout::largest_piece_bytes(state_shapes(config));
+  // With a recurrent state a text can only start where its state is, not where its windows are.
+  if (piece_bytes == 0) assign_groups(config.windows, layers);
+  return KvLayout(std::move(layers), piece_bytes, config.windows.width);
 }
 
 bool has_recurrent_state(const ModelConfig& config) {

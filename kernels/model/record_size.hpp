@@ -9,20 +9,31 @@
 
 namespace leasehold {
 
-inline constexpr std::uint64_t kTokensOffset = 384;
+inline constexpr std::uint64_t kTokensOffset = 512;
 
-inline std::uint64_t record_blocks_offset(std::uint32_t max_context) {
-  return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
-}
+/// What the size of a record depends on besides its request.
+struct RecordShape {
+  std::uint32_t max_context = 0;  ///< Positions of the longest text.
+  std::uint32_t n_groups = 1;     ///< KvLayout::n_groups(): blocks that each 16 positions have.
 
-inline std::uint32_t record_max_blocks(std::uint32_t max_context) {
-  return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
-}
+  std::uint64_t blocks_offset() const {
+    return (kTokensOffset + std::uint64_t{max_context} * sizeof(std::uint32_t) + 7) / 8 * 8;
+  }
+  /// The most blocks of a group.
+  std::uint32_t max_blocks() const {
+    return (max_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+  }
+  /// Bytes of the list of `n_blocks` blocks of each group.
+  std::uint64_t blocks_bytes(std::uint32_t n_blocks) const {
+    return std::uint64_t{n_groups} * n_blocks * sizeof(std::uint64_t);
+  }
 
-/// Bytes of a record for up to `max_context` positions, without the sampling lists.
-inline std::uint64_t record_size_bytes(std::uint32_t max_context) {
-  return record_blocks_offset(max_context) +
-         std::uint64_t{record_max_blocks(max_context)} * sizeof(std::uint64_t);
+  bool operator==(const RecordShape&) const = default;
+};
+
+/// Bytes of a record without the sampling lists.
+inline std::uint64_t record_size_bytes(const RecordShape& shape) {
+  return shape.blocks_offset() + shape.blocks_bytes(shape.max_blocks());
 }
 
 /// The number of KV blocks that hold `bytes`.
@@ -36,9 +47,9 @@ inline std::uint64_t record_state_bytes(std::uint32_t state_blocks) {
 }
 
 /// The number of blocks for a record, without the sampling lists.
-inline std::uint32_t record_block_count(std::uint32_t max_context, std::uint64_t block_size_bytes,
+inline std::uint32_t record_block_count(const RecordShape& shape, std::uint64_t block_size_bytes,
                                         std::uint32_t state_blocks = 0) {
-  return blocks_for_bytes(record_size_bytes(max_context) + record_state_bytes(state_blocks),
+  return blocks_for_bytes(record_size_bytes(shape) + record_state_bytes(state_blocks),
                           block_size_bytes);
 }
 

@@ -112,11 +112,12 @@ void write_segments() {
 }
 
 void write_record() {
-  constexpr std::uint32_t kContext = 64;
+  constexpr RecordShape kShape{.max_context = 64, .n_groups = 2};  // as in record_fuzz.cpp
   RecordHeader header{.magic = kRecordMagic,
                       .version = kRecordVersion,
-                      .max_context = kContext,
+                      .max_context = kShape.max_context,
                       .request = "acme/r-1",
+                      .n_groups = kShape.n_groups,
                       .state_blocks = 1,
                       .prompt_tokens = 3,
                       .max_emitted_tokens = 9,
@@ -132,7 +133,7 @@ void write_record() {
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
   const RecordSlot slot{.committed = 4, .tokens = 5, .blocks = 1, .state_copy = 2, .number = 2};
   const RecordSlot older{.committed = 3, .tokens = 4, .blocks = 1, .state_copy = 1, .number = 1};
-  std::string record(record_size_bytes(kContext), '\0');
+  std::string record(record_size_bytes(kShape), '\0');
   record.replace(0, sizeof(header), image(header));
   record.replace(kSlotsOffset, sizeof(slot), image(slot));
   record.replace(kSlotsOffset + kCacheLineBytes, sizeof(older), image(older));

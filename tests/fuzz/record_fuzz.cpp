@@ -12,6 +12,7 @@ using namespace leasehold;
 namespace {
 
 constexpr std::uint32_t kContext = 64;
+constexpr RecordShape kShape{.max_context = kContext, .n_groups = 2};
 
 template <class T>
 T& at(std::vector<std::byte>& bytes, std::uint64_t offset) {
@@ -22,16 +23,16 @@ void sign(std::vector<std::byte>& bytes) {
   auto& header = at<RecordHeader>(bytes, 0);
   const std::uint64_t lists =
       std::min<std::uint64_t>(header.lists_bytes + record_state_bytes(header.state_blocks),
-                              bytes.size() - record_size_bytes(kContext));
-  header.lists_checksum = Checksum::of(bytes.data() + record_size_bytes(kContext), lists);
+                              bytes.size() - record_size_bytes(kShape));
+  header.lists_checksum = Checksum::of(bytes.data() + record_size_bytes(kShape), lists);
   header.checksum = header_checksum(header);
   for (const std::uint64_t i : {0, 1}) {
     auto& slot = at<RecordSlot>(bytes, kSlotsOffset + i * kCacheLineBytes);
     const std::uint64_t tokens = std::min(slot.tokens, kContext);
-    const std::uint64_t blocks = std::min(slot.blocks, record_max_blocks(kContext));
+    const std::uint32_t blocks = std::min(slot.blocks, kShape.max_blocks());
     slot.tokens_checksum = Checksum::of(&bytes[kTokensOffset], tokens * sizeof(TokenId));
     slot.blocks_checksum =
-        Checksum::of(&bytes[record_blocks_offset(kContext)], blocks * sizeof(std::uint64_t));
+        Checksum::of(&bytes[kShape.blocks_offset()], kShape.blocks_bytes(blocks));
     slot.checksum = slot_checksum(slot);
   }
 }
@@ -40,6 +41,7 @@ void check_invariants(const SequenceRecord& record) {
   fuzz::check(record.tokens.size() <= kContext && record.prompt_tokens <= record.tokens.size());
   fuzz::check(record.committed <= record.tokens.size());
   fuzz::check(record.committed <= record.blocks.size() * KvLayout::kBlockTokens);
+  fuzz::check(record.windows.empty() || record.windows.size() == record.blocks.size());
   fuzz::check(!record.engine_request_id.value.empty());
   fuzz::check(check_sampling(record.sampling).has_value());
 }
@@ -51,13 +53,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool with_checksums = (input.byte() & 1) != 0;
   const auto given = std::as_bytes(input.rest());
   std::vector<std::byte> bytes(given.begin(), given.end());
-  if (with_checksums && bytes.size() >= record_size_bytes(kContext)) sign(bytes);
+  if (with_checksums && bytes.size() >= record_size_bytes(kShape)) sign(bytes);
   if (bytes.size() >= kRecordHeadBytes) {
-    const auto blocks = named_record_blocks(bytes, {}, kContext, 512);
+    const auto blocks = named_record_blocks(bytes, {}, kShape, 512);
     fuzz::check(blocks ? blocks->size() <= kNamedRecordBlocks
                        : blocks.error().code == Errc::FileCorrupt);
   }
-  const Result<SequenceRecord> record = read_record(bytes, kContext);
+  const Result<SequenceRecord> record = read_record(bytes, kShape);
   if (record) check_invariants(*record);
   fuzz::check(record || record.error().code == Errc::FileCorrupt);
   return 0;

@@ -124,7 +124,7 @@ TEST_CASE("adoption: a record that is forged or torn is dropped, and the text is
     before.overwrite(kTokensOffset, 77, 4);
   }
   SECTION("a block") {
-    before.overwrite(record_blocks_offset(before.rig.config().n_context), 0x7000'0001);
+    before.overwrite(RecordShape{before.rig.config().n_context}.blocks_offset(), 0x7000'0001);
   }
 
   const auto [fresh, adopted] = before.rig.adopt(before.lease, "t");

@@ -142,7 +142,7 @@ TEST_CASE("sequence record: the record in the tenant's memory holds all sampling
     const Sequence* sequence = rig.sequence("t/r");
     REQUIRE(sequence != nullptr);
     const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
-    const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
+    const Result<SequenceRecord> record = read_record(bytes, {rig.config().n_context});
     REQUIRE(record);
     REQUIRE(record->sampling == sampling);
   }

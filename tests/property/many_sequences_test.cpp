@@ -44,7 +44,7 @@ std::size_t extent_bytes() {
   static const std::size_t bytes = [] {
     const EngineRig rig({.model_path = model_path()});
     const std::uint64_t block = rig.engine().kv_block_size_bytes();
-    return (kKvBlocks + record_block_count(kContext, block)) * block;
+    return (kKvBlocks + record_block_count({kContext}, block)) * block;
   }();
   return bytes;
 }

@@ -112,7 +112,7 @@ TEST_CASE("move: no row is computed again, and the record in the new lease is wh
   REQUIRE(scene.rig.step());
   const Sequence& sequence = *scene.rig.sequence("r");
   const auto bytes = scene.rig.bytes_of(fresh, sequence.blocks.record_blocks());
-  const Result<SequenceRecord> record = read_record(bytes, scene.rig.config().n_context);
+  const Result<SequenceRecord> record = read_record(bytes, {scene.rig.config().n_context});
   REQUIRE(record);
   CHECK(record->tokens == sequence.tokens);
   CHECK(std::ranges::equal(record->blocks, sequence.blocks.blocks_of(record->committed)));

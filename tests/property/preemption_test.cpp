@@ -50,7 +50,7 @@ TEST_CASE(
     if (sequence == nullptr || sequence->record.number == 0) continue;
     if (rig.outcome("younger").preemptions.empty()) continue;
     const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
-    const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
+    const Result<SequenceRecord> record = read_record(bytes, {rig.config().n_context});
     REQUIRE(record);
     REQUIRE(record->tokens == sequence->tokens);
     REQUIRE(record->prompt_tokens == sequence->request.prompt.size());

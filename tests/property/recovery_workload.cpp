@@ -23,7 +23,8 @@ constexpr Duration kStepTime = std::chrono::milliseconds(50);
 std::size_t lease_bytes(const std::string& model) {
   const EngineRig rig({.model_path = model});
   const std::uint64_t block = rig.engine().kv_block_size_bytes();
-  return block * (kLeaseBlocks + kLeaseRecords * record_block_count(rig.config().n_context, block));
+  return block *
+         (kLeaseBlocks + kLeaseRecords * record_block_count({rig.config().n_context}, block));
 }
 
 SamplingParams random_sampling(SeededRandom& random) {

@@ -116,7 +116,7 @@ TEST_CASE(
     if (sequence == nullptr) continue;
     REQUIRE(report->summary.per_seq_kv_positions == std::vector{sequence->blocks.committed()});
     const auto bytes = rig.bytes_of(lease, sequence->blocks.record_blocks());
-    const Result<SequenceRecord> record = read_record(bytes, rig.config().n_context);
+    const Result<SequenceRecord> record = read_record(bytes, {rig.config().n_context});
     REQUIRE(record);
     REQUIRE(record->engine_request_id == request.engine_request_id);
     REQUIRE(record->sampling.seed == 5);

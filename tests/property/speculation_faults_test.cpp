@@ -126,7 +126,7 @@ TEST_CASE("speculation: the record is the sequence after every commit") {
     longest = std::max(longest, tokens - before);
     before = tokens;
     const auto bytes = scene.rig.bytes_of(scene.victim.lease, sequence->blocks.record_blocks());
-    const Result<SequenceRecord> record = read_record(bytes, scene.rig.config().n_context);
+    const Result<SequenceRecord> record = read_record(bytes, {scene.rig.config().n_context});
     REQUIRE(record);
     REQUIRE(record->committed == sequence->blocks.committed());
     REQUIRE(record->tokens == sequence->tokens);

@@ -180,7 +180,7 @@ TEST_CASE("swap: a request that comes back computes no row again, and has the bi
     const Sequence* sequence = scene.rig.sequence("younger");
     if (sequence == nullptr || scene.rig.outcome("younger").preemptions.empty()) return;
     const auto bytes = scene.rig.bytes_of(scene.a, sequence->blocks.record_blocks());
-    const Result<SequenceRecord> record = read_record(bytes, scene.rig.config().n_context);
+    const Result<SequenceRecord> record = read_record(bytes, {scene.rig.config().n_context});
     REQUIRE(record);
     REQUIRE(record->tokens == sequence->tokens);
     REQUIRE(std::ranges::equal(record->blocks, sequence->blocks.blocks_of(record->committed)));

@@ -75,7 +75,7 @@ StepReport TightRig::step_without_growth(const AnswerSwap& answer_swap) {
 std::uint32_t TightRig::blocks(std::uint32_t kv_blocks, std::uint32_t records) {
   static const std::uint32_t of_record = [] {
     const EngineRig rig;
-    return record_block_count(rig.config().n_context, rig.engine().kv_block_size_bytes());
+    return record_block_count({rig.config().n_context}, rig.engine().kv_block_size_bytes());
   }();
   return kv_blocks + records * of_record;
 }

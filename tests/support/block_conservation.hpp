@@ -38,19 +38,26 @@ inline void check_swap_conservation(const Tenancy& tenancy) {
 inline void check_block_conservation(const Scheduler& scheduler) {
   std::map<LeaseId, std::set<BlockId>> held;
   std::map<LeaseId, std::map<PrefixId, std::uint32_t>> references;
+  std::map<LeaseId, std::map<PrefixId, std::uint32_t>> window_references;
+  const auto reference_text = [&](LeaseId lease, std::span<const PrefixId> chain) {
+    for (const PrefixId id : chain) ++references[lease][id];
+    const auto n_blocks = static_cast<std::uint32_t>(chain.size());
+    for (const PrefixId id : chain.subspan(scheduler.fit().limits().first_window(n_blocks)))
+      ++window_references[lease][id];
+  };
   const auto require = [](bool ok, LeaseId lease, const char* what) {
     if (!ok) throw std::logic_error("KV blocks of lease " + to_string(lease) + ": " + what);
   };
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     for (const PrefixId id : tenancy.prefixes.entries())
       require(held[lease].insert(tenancy.prefixes.block(id)).second, lease, "one is cached twice");
-    for (const PrefixId id : tenancy.prefixes.entries())
-      for (const BlockId block : tenancy.prefixes.states().of(id))
-        require(held[lease].insert(block).second, lease, "a cached state has another user");
+    for (const EntryBlocks* owned : {&tenancy.prefixes.states(), &tenancy.prefixes.windows()})
+      for (const PrefixId id : tenancy.prefixes.entries())
+        for (const BlockId block : owned->of(id))
+          require(held[lease].insert(block).second, lease, "an entry's block has another user");
   }
-  for (const auto& [lease, tenancy] : scheduler.tenancies()) {
-    for (const PrefixId id : tenancy.published) ++references[lease][id];
-  }
+  for (const auto& [lease, tenancy] : scheduler.tenancies())
+    reference_text(lease, tenancy.published);
   for (const SwapTransfer& transfer : scheduler.transfers()) {
     if (transfer.state_of.value == 0) continue;
     const LeaseId lease = transfer.sequence->request.lease;
@@ -58,7 +65,7 @@ inline void check_block_conservation(const Scheduler& scheduler) {
       require(held[lease].insert(copy.to).second, lease, "a snapshot has another user");
   }
   for (const auto& sequence : scheduler.running().all()) {
-    for (const PrefixId id : sequence->borrowed) ++references[*sequence->shared_lease][id];
+    if (sequence->shared_lease) reference_text(*sequence->shared_lease, sequence->borrowed);
     const LeaseId lease = sequence->request.lease;
     require(sequence->blocks.swapped().empty(), lease, "a running sequence has swap blocks");
     const PrefixIndex& prefixes = scheduler.tenancies().at(lease).prefixes;
@@ -70,6 +77,16 @@ inline void check_block_conservation(const Scheduler& scheduler) {
       if (i >= cached.size()) require(held[lease].insert(block).second, lease, "one has two users");
       if (i < cached.size())
         require(prefixes.block(cached[i]) == block, lease, "one is not cached");
+    }
+    const WindowBlocks& windows = table.windows();
+    for (std::uint32_t i = windows.first(); i < windows.end(); ++i) {
+      if (i < table.published_blocks()) continue;
+      const bool is_cached =
+          i < cached.size() && std::ranges::equal(prefixes.windows().of(cached[i]), windows.of(i));
+      if (is_cached) ++window_references[lease][cached[i]];
+      for (const BlockId block : windows.of(i))
+        require(is_cached || held[lease].insert(block).second, lease,
+                "a block of a window has two users");
     }
     for (const BlockId block : table.record_blocks())
       require(held[lease].insert(block).second, lease, "a record has another user");
@@ -87,6 +104,10 @@ inline void check_block_conservation(const Scheduler& scheduler) {
     for (const PrefixId id : tenancy.prefixes.entries())
       require(tenancy.prefixes.references(id) == references[lease][id], lease,
               "an entry is referenced by others than its users");
+    for (const PrefixId id : tenancy.prefixes.entries())
+      require(!tenancy.prefixes.windows().has(id) ||
+                  tenancy.prefixes.windows().references(id) == window_references[lease][id],
+              lease, "blocks of a window are referenced by others than their users");
   }
 }
 

@@ -43,8 +43,15 @@ std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
     table.rows.push_back({what, bytes_text(bytes), std::move(from)});
   };
   row("weights", plan.weights_bytes, "the model file, as the worker lays it out" + skipped(plan));
-  row("KV of a token", plan.kv_bytes_per_token, request.kv_type + ", all layers");
+  const bool has_windows = plan.window_blocks_per_tenant > 0;
+  row("KV of a token", plan.kv_bytes_per_token,
+      request.kv_type + (has_windows ? ", layers without a window" : ", all layers"));
   row("KV block", plan.block_bytes, fmt::format("{} tokens", KvLayout::kBlockTokens));
+  if (has_windows) {
+    row("windows of a tenant", plan.window_blocks_per_tenant * plan.block_bytes,
+        fmt::format("at most {} blocks: the window of a request and the rows of a step",
+                    plan.window_blocks_per_tenant));
+  }
   if (plan.state_blocks_per_tenant > 0) {
     row("state of a tenant", plan.state_blocks_per_tenant * plan.block_bytes,
         fmt::format("{} blocks: two copies of recurrent layers; cached states take at most half "
@@ -79,6 +86,7 @@ wire::Json json_of(const CapacityPlan& plan, const PlanRequest& request) {
           {"kv_bytes_per_token", plan.kv_bytes_per_token},
           {"block_bytes", plan.block_bytes},
           {"state_blocks_per_tenant", plan.state_blocks_per_tenant},
+          {"window_blocks_per_tenant", plan.window_blocks_per_tenant},
           {"blocks_per_tenant", plan.blocks_per_tenant},
           {"extent_bytes", plan.extent_bytes},
           {"extents_per_tenant", plan.extents_per_tenant},

@@ -11,11 +11,13 @@ namespace leasehold {
 namespace {
 
 SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& model,
-                                  std::uint64_t block_size_bytes, std::uint32_t state_blocks) {
+                                  const KvLayout& kv, std::uint32_t state_blocks) {
   limits.max_context = model.n_context;
   limits.tokens_per_block = KvLayout::kBlockTokens;
-  limits.record_blocks = record_block_count(model.n_context, block_size_bytes, state_blocks);
-  limits.block_size_bytes = block_size_bytes;
+  limits.window = kv.window();
+  limits.block_size_bytes = kv.block_size_bytes();
+  limits.record_blocks =
+      record_block_count(limits.record_shape(), limits.block_size_bytes, state_blocks);
   limits.state_blocks = state_blocks;
   if (state_blocks > 0) limits.speculate = 0;  // the state after a rejected row cannot be undone
   return limits;
@@ -60,7 +62,7 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
                .leases = &leases_,
                .running_requests = deps_.running_requests}),
       memory_(runner_.kv_layout().block_size_bytes()),
-      scheduler_(with_model_limits(config.limits, config.model, memory_.block_size_bytes(),
+      scheduler_(with_model_limits(config.limits, config.model, runner_.kv_layout(),
                                    runner_.state_layout().blocks())),
       weights_(config.model.name),
       leases_({.table = deps_.table,

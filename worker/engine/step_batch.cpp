@@ -15,17 +15,26 @@ Result<std::vector<Leased<std::byte>>> addresses_of(LeaseId lease, std::span<con
   return addresses;
 }
 
-/// Addresses published blocks under the shared lease, which the sequence also depends on.
-Result<std::vector<Leased<std::byte>>> kv_addresses(const Sequence& sequence,
-                                                    const LeaseMemory& memory) {
-  const LeaseId own = sequence.request.lease;
+/// The lease of a block of the sequence's positions. Published blocks are those of the shared
+/// lease, which the sequence also depends on.
+LeaseId lease_of(const Sequence& sequence, std::uint32_t block) {
+  const bool is_published = sequence.shared_lease && block < sequence.blocks.published_blocks();
+  return is_published ? *sequence.shared_lease : sequence.request.lease;
+}
+
+/// A table for each group of layers. The blocks that a group with a window has left are null.
+Result<StepBatch::Tables> tables_of(const Sequence& sequence, const LeaseMemory& memory) {
   const std::span<const BlockId> blocks = sequence.blocks.blocks();
-  if (!sequence.shared_lease) return addresses_of(own, blocks, memory);
-  const std::uint32_t published = sequence.blocks.published_blocks();
-  auto addresses = TRY(addresses_of(*sequence.shared_lease, blocks.first(published), memory));
-  const auto rest = TRY(addresses_of(own, blocks.subspan(published), memory));
-  addresses.insert(addresses.end(), rest.begin(), rest.end());
-  return addresses;
+  const WindowBlocks& windows = sequence.blocks.windows();
+  StepBatch::Tables tables(1 + windows.shape().window.n_groups);
+  for (std::uint32_t i = 0; i < blocks.size(); ++i)
+    tables[0].push_back(TRY(memory.address(lease_of(sequence, i), blocks[i])));
+  for (std::size_t group = 1; group < tables.size(); ++group) {
+    tables[group].resize(windows.first());
+    for (std::uint32_t i = windows.first(); i < windows.end(); ++i)
+      tables[group].push_back(TRY(memory.address(lease_of(sequence, i), windows.of(i)[group - 1])));
+  }
+  return tables;
 }
 
 /// Checks that the step writes no published block: its rows begin at the first uncommitted
@@ -52,12 +61,12 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   const Sequence& sequence = *part.sequence;
   TRY(check_writes_own(sequence));
   const std::vector<LeaseDependency> leases = TRY(dependencies_of(sequence, table));
-  auto addresses = TRY(kv_addresses(sequence, memory));
+  Tables tables = TRY(tables_of(sequence, memory));
   auto record = TRY(addresses_of(sequence.request.lease, sequence.blocks.record_blocks(), memory));
   StateAddresses state = TRY(state_addresses(sequence, memory));
   const std::uint32_t index = gates_.sequence_count();
   gates_.add_sequence(leases, sequence.stop_slot);
-  addresses_.push_back(std::move(addresses));
+  tables_.push_back(std::move(tables));
   if (sequence.blocks.recurrent().exists()) states_.push_back(std::move(state));
   records_.push_back({std::move(record), memory.block_size_bytes()});
   add_rows(part, index);
@@ -106,7 +115,9 @@ void StepBatch::add_pooled_rows(const PlannedRows& part, std::uint32_t first_row
 }
 
 ForwardInput StepBatch::input() const {
-  block_tables_.assign(addresses_.begin(), addresses_.end());
+  block_tables_.clear();
+  for (std::size_t group = 0; !tables_.empty() && group < tables_.front().size(); ++group)
+    for (const Tables& tables : tables_) block_tables_.emplace_back(tables[group]);
   state_tables_.clear();
   for (const StateAddresses& state : states_)
     state_tables_.push_back({.from = state.from, .to = state.to});

@@ -22,6 +22,9 @@ Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
 
 class StepBatch {
  public:
+  /// The block tables of a sequence, [n_groups].
+  using Tables = std::vector<std::vector<Leased<std::byte>>>;
+
   /// `step` is unique per engine and starts at 1.
   StepBatch(std::uint64_t step, const StopFlags& stops, RefusalListener& listener)
       : gates_(step, stops, listener) {}
@@ -69,7 +72,7 @@ class StepBatch {
   GateSet gates_;
   std::vector<RowRef> rows_;
   std::vector<TokenId> tokens_;
-  std::vector<std::vector<Leased<std::byte>>> addresses_;
+  std::vector<Tables> tables_;          // [n_sequences]
   std::vector<StateAddresses> states_;  // [n_sequences], or empty
   std::vector<RecordMemory> records_;
   mutable std::vector<BlockTableView> block_tables_;

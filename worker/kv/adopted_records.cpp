@@ -24,15 +24,42 @@ Result<void> AdoptedRecords::check_tokens(const SequenceRecord& record) const {
   return wrong(record, "has a token outside the vocabulary");
 }
 
-/// True unless an earlier record lists the block for another text.
-bool AdoptedRecords::is_same_text(const SequenceRecord& record, std::uint32_t block) const {
-  const auto used = uses_.find(record.blocks[block]);
+/// The blocks of a record that hold its text.
+std::vector<AdoptedRecords::Part> AdoptedRecords::parts_of(const SequenceRecord& record) const {
+  std::vector<Part> parts;
+  const auto count = static_cast<std::uint32_t>(record.blocks.size());
+  for (std::uint32_t i = 0; i < count; ++i) parts.push_back({record.blocks[i], i, 0});
+  if (model_.window.n_groups == 0) return parts;
+  for (std::uint32_t i = first_window(record); i < count; ++i)
+    for (std::uint32_t group = 1; const BlockId block : window_of(record, i))
+      parts.push_back({block, i, group++});
+  return parts;
+}
+
+/// The blocks of layers with a window for block `block` of the record's positions.
+std::span<const BlockId> AdoptedRecords::window_of(const SequenceRecord& record,
+                                                   std::uint32_t block) const {
+  return std::span(record.windows)
+      .subspan(std::size_t{block} * model_.window.n_groups, model_.window.n_groups);
+}
+
+/// True unless an earlier record lists the block for another text or another group of layers.
+bool AdoptedRecords::is_same_text(const SequenceRecord& record, const Part& part) const {
+  const auto used = uses_.find(part.block);
   if (used == uses_.end()) return true;
-  const std::size_t tokens = std::size_t{block + 1} * model_.tokens_per_block;
+  const std::size_t tokens = std::size_t{part.index + 1} * model_.tokens_per_block;
   const std::vector<TokenId>& other = records_[used->second.record].tokens;
-  return used->second.block == block && tokens <= other.size() && tokens <= record.tokens.size() &&
+  return used->second.index == part.index && used->second.group == part.group &&
+         tokens <= other.size() && tokens <= record.tokens.size() &&
          std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(tokens),
                     record.tokens.begin());
+}
+
+Result<void> AdoptedRecords::check_windows(const SequenceRecord& record) const {
+  if (record.windows.size() == record.blocks.size() * model_.window.n_groups) return {};
+  return wrong(record,
+               "has no blocks of layers with a window that certainly hold its last positions; its "
+               "text is computed again");
 }
 
 Result<void> AdoptedRecords::check_state(const SequenceRecord& record) const {
@@ -54,13 +81,12 @@ Result<void> AdoptedRecords::check_blocks(const SequenceRecord& record,
     if (!pool.contains(own)) return wrong(record, "lies outside the lease");
     if (!is_unused(own) || !named.insert(own).second) return wrong(record, "shares its own blocks");
   }
-  for (std::uint32_t i = 0; i < record.blocks.size(); ++i) {
-    const BlockId block = record.blocks[i];
-    if (!pool.contains(block))
+  for (const Part& part : parts_of(record)) {
+    if (!pool.contains(part.block))
       return wrong(record,
                    "names a block outside the lease, as that of a reader of a published text does");
-    if (!named.insert(block).second) return wrong(record, "names a block twice");
-    if (unshared_.contains(block) || !is_same_text(record, i))
+    if (!named.insert(part.block).second) return wrong(record, "names a block twice");
+    if (unshared_.contains(part.block) || !is_same_text(record, part))
       return wrong(record, "names a block that another record uses");
   }
   for (const BlockId block : record.state) {
@@ -75,11 +101,13 @@ Result<void> AdoptedRecords::add(SequenceRecord record, std::span<const BlockId>
                                  const BlockPool& pool) {
   TRY(check_tokens(record));
   TRY(check_state(record));
+  TRY(check_windows(record));
   TRY(check_blocks(record, own_blocks, pool));
   unshared_.insert(own_blocks.begin(), own_blocks.end());
   unshared_.insert(record.state.begin(), record.state.end());
-  for (std::uint32_t i = 0; i < record.blocks.size(); ++i)
-    uses_.try_emplace(record.blocks[i], Use{.record = records_.size(), .block = i});
+  for (const Part& part : parts_of(record))
+    uses_.try_emplace(part.block,
+                      Use{.record = records_.size(), .index = part.index, .group = part.group});
   records_.push_back(std::move(record));
   return {};
 }
@@ -104,6 +132,24 @@ std::uint32_t AdoptedRecords::cache_state(const SequenceRecord& record, PrefixId
   return model_.state_blocks;
 }
 
+/// Gives the entry of a block of the record's positions its blocks of layers with a window, unless
+/// it has them, no row reads them, or another text has one of them. Returns the number of blocks
+/// taken.
+std::uint32_t AdoptedRecords::cache_window(const SequenceRecord& record, std::uint32_t block,
+                                           PrefixId entry, BlockPool& pool,
+                                           PrefixIndex& index) const {
+  if (model_.window.n_groups == 0 || block < first_window(record) || index.windows().has(entry))
+    return 0;
+  const std::span<const BlockId> window = window_of(record, block);
+  if (std::ranges::any_of(window, [&pool](BlockId each) { return pool.holds(each); })) return 0;
+  for (const BlockId each : window) {
+    const bool taken = pool.take(each);
+    expects(taken, "a block that is not held can be taken");
+  }
+  index.windows().set(entry, {window.begin(), window.end()});
+  return model_.window.n_groups;
+}
+
 std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
                                     PrefixIndex& index) const {
   std::uint32_t cached = 0;
@@ -118,6 +164,7 @@ std::uint32_t AdoptedRecords::cache(const TenantId& owner, BlockPool& pool,
                                          text_of(record, i, owner), block);
     if (!entry) return false;
     if (index.block(*entry) == block && pool.take(block)) ++cached;
+    cached += cache_window(record, i, *entry, pool, index);
     chain.push_back(*entry);
     return true;
   };

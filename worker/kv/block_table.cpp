@@ -1,6 +1,7 @@
 #include "worker/kv/block_table.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/expects.hpp"
 
@@ -12,23 +13,42 @@ void BlockTable::become(KvState to) {
   state_ = to;
 }
 
-void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& index) {
+namespace {
+
+/// The blocks of layers with a window of these entries, [entries, n_groups].
+std::vector<BlockId> windows_of(std::span<const PrefixId> entries, const PrefixIndex& index) {
+  std::vector<BlockId> windows;
+  for (const PrefixId id : entries)
+    std::ranges::copy(index.windows().of(id), std::back_inserter(windows));
+  return windows;
+}
+
+}  // namespace
+
+void BlockTable::start_with(std::vector<PrefixId> chain, const PrefixIndex& index,
+                            std::uint32_t first_window) {
   expects(blocks_.empty(), "cached blocks are the first ones");
   cached_ = std::move(chain);
   for (const PrefixId id : cached_) blocks_.push_back(index.block(id));
   committed_ = static_cast<std::uint32_t>(blocks_.size()) * tokens_per_block_;
+  if (windows_.exists())
+    windows_.start(first_window, windows_of(std::span(cached_).subspan(first_window), index));
 }
 
-void BlockTable::continue_in(BlockId block, std::uint32_t positions) {
+void BlockTable::continue_in(BlockId block, std::uint32_t positions,
+                             std::span<const BlockId> window) {
+  windows_.append(window);
   expects(blocks_.size() == cached_.size() && positions <= tokens_per_block_,
           "a block of the text follows the cached ones");
   blocks_.push_back(block);
   committed_ += positions;
 }
 
-void BlockTable::start_with_published(std::span<const PrefixId> chain,
-                                      const PrefixIndex& published) {
+void BlockTable::start_with_published(std::span<const PrefixId> chain, const PrefixIndex& published,
+                                      std::uint32_t first_window) {
   expects(blocks_.empty(), "published blocks are the first ones");
+  if (windows_.exists())
+    windows_.start(first_window, windows_of(chain.subspan(first_window), published));
   for (const PrefixId id : chain) blocks_.push_back(published.block(id));
   published_blocks_ = static_cast<std::uint32_t>(blocks_.size());
   committed_ = published_blocks_ * tokens_per_block_;
@@ -37,10 +57,22 @@ void BlockTable::start_with_published(std::span<const PrefixId> chain,
 Result<void> BlockTable::reserve(std::uint32_t n_positions, BlockPool& pool) {
   expects(!is_moved_out(state_) && state_ != KvState::Freed,
           "blocks are reserved while the sequence is in the KV pool");
+  const std::uint32_t missing = missing_blocks(n_positions);
+  if (missing == 0) return {};
+  std::vector<BlockId> taken;
+  TRY(pool.take(missing, taken));
   const std::uint32_t needed = blocks_for(n_positions);
   const auto held = static_cast<std::uint32_t>(blocks_.size());
-  if (needed <= held) return {};
-  return pool.take(needed - held, blocks_);
+  const auto rest = taken.begin() + (std::max(needed, held) - held);
+  blocks_.insert(blocks_.end(), taken.begin(), rest);
+  windows_.append({rest, taken.end()});
+  return {};
+}
+
+std::uint32_t BlockTable::missing_blocks(std::uint32_t n_positions) const {
+  const std::uint32_t needed = blocks_for(n_positions);
+  const auto held = static_cast<std::uint32_t>(blocks_.size());
+  return std::max(needed, held) - held + windows_.missing(windows_.shape().end(committed_, needed));
 }
 
 void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool) {
@@ -49,6 +81,30 @@ void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool) {
     pool.release(blocks_.back());
     blocks_.pop_back();
   }
+  windows_.trim(blocks_for(n_positions), pool);
+}
+
+/// True if the index owns the table's blocks of layers with a window for this block of positions.
+bool BlockTable::is_cached_window(std::uint32_t block, const PrefixIndex& index) const {
+  return block < cached_.size() && !windows_.of(block).empty() &&
+         std::ranges::equal(index.windows().of(cached_[block]), windows_.of(block));
+}
+
+/// Gives up the blocks of layers with a window before block `end` of the positions.
+void BlockTable::leave_windows(std::uint32_t end, EntryBlocks::Turn turn, BlockPool& pool,
+                               PrefixIndex& index) {
+  for (std::uint32_t i = std::max(windows_.first(), published_blocks_); i < end; ++i) {
+    if (is_cached_window(i, index)) {
+      index.windows().release(cached_[i], turn);
+      continue;
+    }
+    for (const BlockId block : windows_.of(i)) pool.release(block);
+  }
+  windows_.forget_before(end);
+}
+
+void BlockTable::slide(BlockPool& pool, PrefixIndex& index) {
+  if (windows_.exists()) leave_windows(first_window(), EntryBlocks::Turn::Early, pool, index);
 }
 
 Result<void> BlockTable::reserve_record(std::uint32_t count, BlockPool& pool) {
@@ -57,7 +113,8 @@ Result<void> BlockTable::reserve_record(std::uint32_t count, BlockPool& pool) {
 }
 
 void BlockTable::commit(std::uint32_t n_positions) {
-  expects(n_positions >= committed_ && n_positions <= blocks_.size() * tokens_per_block_,
+  expects(n_positions >= committed_ && n_positions <= blocks_.size() * tokens_per_block_ &&
+              (!windows_.exists() || blocks_for(n_positions) <= windows_.end()),
           "committed positions have blocks and only grow");
   if (state_ != KvState::Active) become(KvState::Active);
   if (n_positions > committed_) recurrent_.commit();
@@ -72,8 +129,19 @@ void BlockTable::cache_full(const OwnedText& text, PrefixIndex& index) {
   while (!is_duplicate_ && next_is_full()) {
     const auto added = index.add(last_cached(), next_text(text), blocks_[cached_.size()]);
     is_duplicate_ = !added;
-    if (added) cached_.push_back(*added);
+    if (!added) return;
+    cached_.push_back(*added);
+    cache_window(index);
   }
+}
+
+/// Gives the table's blocks of layers with a window to its last entry, unless that has some or the
+/// table has none.
+void BlockTable::cache_window(PrefixIndex& index) {
+  const std::span<const BlockId> own = windows_.of(static_cast<std::uint32_t>(cached_.size()) - 1);
+  if (own.empty() || index.windows().has(cached_.back())) return;
+  index.windows().set(cached_.back(), {own.begin(), own.end()});
+  index.windows().reference(std::span(&cached_.back(), 1));
 }
 
 void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
@@ -81,6 +149,7 @@ void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
     const auto entry = index.add_or_take(last_cached(), next_text(text), blocks_[cached_.size()]);
     if (!entry) return;
     cached_.push_back(*entry);
+    cache_window(index);
   }
   if (!recurrent_.from().empty()) cache_state(text, index);
 }
@@ -103,8 +172,19 @@ void BlockTable::cache_state(const OwnedText& text, PrefixIndex& index) {
 std::vector<BlockId> BlockTable::moved() const {
   const std::span<const BlockId> positions = blocks().first(committed_blocks());
   std::vector<BlockId> moved(positions.begin(), positions.end());
+  std::ranges::copy(moved_windows(), std::back_inserter(moved));
   moved.insert(moved.end(), recurrent_.from().begin(), recurrent_.from().end());
   return moved;
+}
+
+std::uint32_t BlockTable::shared_blocks(const PrefixIndex& index) const {
+  std::uint32_t shared = 0;
+  for (std::uint32_t i = 0; i < cached_.size(); ++i) {
+    if (index.references(cached_[i]) > 1) ++shared;
+    if (is_cached_window(i, index) && index.windows().references(cached_[i]) > 1)
+      shared += static_cast<std::uint32_t>(windows_.of(i).size());
+  }
+  return shared;
 }
 
 void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
@@ -118,6 +198,7 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
     const bool stays = i < cached_.size() && index.block(cached_[i]) == blocks_[i];
     if (!stays) pool.release(blocks_[i]);
   }
+  leave_windows(windows_.end(), EntryBlocks::Turn::Usual, pool, index);
   pool.release_record(record_blocks_);
   recurrent_.release(pool);
   index.release(cached_);
@@ -132,7 +213,7 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
 std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& pool) const {
   expects(state_ == KvState::Allocated || state_ == KvState::Active,
           "blocks are copied from where all of them are");
-  BlockTable copy(tokens_per_block_, recurrent_.copy_blocks());
+  BlockTable copy(tokens_per_block_, recurrent_.copy_blocks(), windows_.shape());
   copy.state_ = state_;
   copy.committed_ = committed_;
   copy.published_blocks_ = published_blocks_;
@@ -141,12 +222,13 @@ std::pair<BlockTable, std::vector<BlockCopy>> BlockTable::copy_to(BlockPool& poo
   const bool ok = pool.take(own, copy.blocks_) &&
                   pool.take(static_cast<std::uint32_t>(record_blocks_.size()), copy.record_blocks_);
   expects(ok, "a copy has a free block for each block");
+  copy.windows_ = windows_.copy(published_blocks_, pool);
   if (!recurrent_.blocks().empty()) copy.recurrent_.take_filled(pool, committed_ > 0);
   const std::vector<BlockId> from = moved();
   const std::vector<BlockId> to = copy.moved();
   std::vector<BlockCopy> copies;
-  for (std::size_t i = published_blocks_; i < from.size(); ++i)
-    copies.push_back({.from = from[i], .to = to[i]});
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i] != to[i]) copies.push_back({.from = from[i], .to = to[i]});  // not published
   return {std::move(copy), std::move(copies)};
 }
 
@@ -178,6 +260,8 @@ std::size_t BlockTable::take_again(std::vector<PrefixId> chain, BlockPool& pool,
   const bool ok =
       pool.take(committed_blocks() - static_cast<std::uint32_t>(cached), blocks_).has_value();
   expects(ok, "a returning table has a KV block for each of its blocks");
+  windows_.start(first_window(), {});
+  windows_.take_filled(committed_blocks(), pool);
   if (recurrent_.exists()) recurrent_.take_filled(pool, committed_ > 0);
   return cached;
 }
@@ -222,7 +306,9 @@ void BlockTable::finish_return(bool is_filled) {
   become(KvState::Active);
   if (is_filled) return;
   committed_ = static_cast<std::uint32_t>(cached_.size()) * tokens_per_block_;
-  expects(!recurrent_.exists() || committed_ == 0, "a state is computed again from position 0");
+  expects(committed_ == 0 || !(recurrent_.exists() || windows_.exists()),
+          "a state and a window are computed again from position 0");
+  windows_.restart();
   recurrent_.reset();
 }
 

@@ -1,19 +1,21 @@
-/// The blocks of one sequence, in order of position, and the blocks of its record and of its
-/// recurrent state.
+/// The blocks of one sequence, in order of position: those of layers that read all positions, and
+/// those of layers with a window (WindowBlocks); and the blocks of its record and of its recurrent
+/// state.
 ///
-/// Blocks come from one lease's pool. trim() releases the blocks beyond the text; the others are
-/// released all at once. The first blocks may be in the lease's prefix index: other sequences may
-/// then read them, and the index keeps them when this sequence ends. All positions in these blocks
-/// are committed, so no step writes to them.
+/// Blocks come from one lease's pool. trim() releases the blocks beyond the text, and slide() those
+/// that left the window; the others are released all at once. The first blocks may be in the
+/// lease's prefix index: other sequences may then read them, and the index keeps them when this
+/// sequence ends. All positions in these blocks are committed, so no step writes to them.
 ///
 /// A table may instead start with the blocks of a published text, which lie in a shared lease and
 /// are only read. Such a table caches none of its own blocks, because the index of its lease only
 /// holds chains that start at a text's first block.
 ///
-/// The blocks that *move* with a sequence are those of committed positions, followed by the valid
-/// copy of its state. A swapped table holds a copy of them in the lease's swap pool and nothing in
-/// the KV pool. A spilled table holds nothing in either pool. The table does the bookkeeping only:
-/// the caller makes the returned copies, in order, and fills the blocks of a returning table.
+/// The blocks that *move* with a sequence are those of committed positions, those of the window of
+/// its next row, and the valid copy of its state, in this order. A swapped table holds a copy of
+/// them in the lease's swap pool and nothing in the KV pool. A spilled table holds nothing in
+/// either pool. The table does the bookkeeping only: the caller makes the returned copies, in
+/// order, and fills the blocks of a returning table.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include "worker/kv/kv_state.hpp"
 #include "worker/kv/prefix_index.hpp"
 #include "worker/kv/recurrent_state.hpp"
+#include "worker/kv/window_blocks.hpp"
 
 namespace leasehold {
 
@@ -38,28 +41,39 @@ class BlockTable {
  public:
   /// A block holds `tokens_per_block` positions, and a copy of the recurrent state has
   /// `state_blocks` blocks.
-  explicit BlockTable(std::uint32_t tokens_per_block, std::uint32_t state_blocks = 0)
-      : tokens_per_block_(tokens_per_block), recurrent_(state_blocks) {}
+  explicit BlockTable(std::uint32_t tokens_per_block, std::uint32_t state_blocks = 0,
+                      const WindowShape& windows = {})
+      : tokens_per_block_(tokens_per_block), windows_(windows), recurrent_(state_blocks) {}
 
   /// Starts the table with the blocks of a chain, whose positions are then committed. Precondition:
-  /// the chain is referenced, and no position has a block yet.
-  void start_with(std::vector<PrefixId> chain, const PrefixIndex& index);
+  /// the chain is referenced, and so are its blocks of layers with a window from entry
+  /// `first_window` on; no position has a block yet.
+  void start_with(std::vector<PrefixId> chain, const PrefixIndex& index,
+                  std::uint32_t first_window = 0);
 
-  /// Appends a block of the pool that already holds the next `positions`. Precondition:
-  /// `start_with` was the last call.
-  void continue_in(BlockId block, std::uint32_t positions);
+  /// Appends a block of the pool that already holds the next `positions`, and those of the layers
+  /// with a window. Precondition: `start_with` was the last call.
+  void continue_in(BlockId block, std::uint32_t positions, std::span<const BlockId> window = {});
 
-  /// Starts the table with the blocks of a published text. The caller keeps the chain referenced
-  /// until after `free`. Precondition: as for `start_with`.
-  void start_with_published(std::span<const PrefixId> chain, const PrefixIndex& published);
+  /// Starts the table with the blocks of a published text. The caller keeps the chain, and its
+  /// blocks of layers with a window from entry `first_window` on, referenced until after `free`.
+  /// Precondition: as for `start_with`.
+  void start_with_published(std::span<const PrefixId> chain, const PrefixIndex& published,
+                            std::uint32_t first_window = 0);
 
-  /// Takes the blocks for positions 0 … n_positions - 1, all or none. Errors: OutOfBlocks, with the
-  /// number of missing blocks.
+  /// Takes the blocks for positions 0 … n_positions - 1, all or none; of layers with a window only
+  /// as many as the next step may need. Errors: OutOfBlocks, with the number of missing blocks.
   Result<void> reserve(std::uint32_t n_positions, BlockPool& pool);
+  /// The number of blocks that `reserve` takes.
+  std::uint32_t missing_blocks(std::uint32_t n_positions) const;
 
   /// Releases the blocks after positions 0 … n_positions - 1. Precondition: these positions include
   /// the committed ones.
   void trim(std::uint32_t n_positions, BlockPool& pool);
+
+  /// Gives up the blocks of layers with a window that no later row reads: cached ones stay in the
+  /// index, unused by this sequence, the others return to the pool.
+  void slide(BlockPool& pool, PrefixIndex& index);
 
   /// Takes `count` blocks for the sequence record. Precondition: called once.
   Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
@@ -122,14 +136,21 @@ class BlockTable {
   /// Number of KV blocks that are not published, plus the blocks of the record and of the state.
   std::uint32_t own_blocks() const {
     return static_cast<std::uint32_t>(blocks_.size() - published_blocks_ + record_blocks_.size() +
-                                      recurrent_.blocks().size());
+                                      recurrent_.blocks().size() +
+                                      windows_.between(published_blocks_, windows_.end()).size());
   }
+  /// The number of these blocks that other sequences use too.
+  std::uint32_t shared_blocks(const PrefixIndex& index) const;
 
   KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
   std::uint32_t committed_blocks() const { return blocks_for(committed_); }
   /// The KV blocks that move, in their order.
   std::vector<BlockId> moved() const;
+  std::uint32_t moved_blocks() const {
+    return committed_blocks() +
+           static_cast<std::uint32_t>(moved_windows().size() + recurrent_.from().size());
+  }
   std::span<const BlockId> blocks() const { return blocks_; }
   /// The blocks of positions 0 … n_positions - 1. Precondition: they are reserved.
   std::span<const BlockId> blocks_of(std::uint32_t n_positions) const {
@@ -137,6 +158,7 @@ class BlockTable {
   }
   std::span<const BlockId> record_blocks() const { return record_blocks_; }
   const RecurrentState& recurrent() const { return recurrent_; }
+  const WindowBlocks& windows() const { return windows_; }
   /// Blocks of the swap pool for the blocks that move, in their order; empty unless Swapped.
   std::span<const BlockId> swapped() const { return swapped_; }
   /// How many of the first blocks belong to a published text.
@@ -150,6 +172,15 @@ class BlockTable {
     return (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   }
   void give_back(BlockPool& pool, PrefixIndex& index);
+  bool is_cached_window(std::uint32_t block, const PrefixIndex& index) const;
+  void leave_windows(std::uint32_t end, EntryBlocks::Turn turn, BlockPool& pool,
+                     PrefixIndex& index);
+  void cache_window(PrefixIndex& index);
+  std::uint32_t first_window() const { return windows_.shape().first(committed_); }
+  /// The blocks of layers with a window that move.
+  std::span<const BlockId> moved_windows() const {
+    return windows_.between(first_window(), committed_blocks());
+  }
   void cache_state(const OwnedText& text, PrefixIndex& index);
   std::size_t take_again(std::vector<PrefixId> chain, BlockPool& pool, const PrefixIndex& index);
   void release_swapped(BlockPool& swap);
@@ -168,12 +199,8 @@ class BlockTable {
   std::vector<BlockId> record_blocks_;
   std::vector<BlockId> swapped_;
   std::vector<PrefixId> cached_;  // referenced
+  WindowBlocks windows_;
   RecurrentState recurrent_;
 };
-
-/// The number of blocks in `table.moved()`.
-inline std::uint32_t moved_blocks(const BlockTable& table) {
-  return table.committed_blocks() + static_cast<std::uint32_t>(table.recurrent().from().size());
-}
 
 }  // namespace leasehold

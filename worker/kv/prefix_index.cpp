@@ -90,6 +90,20 @@ void PrefixIndex::match_again(PrefixMatch& before, const OwnedText& text,
   before.added = last_id_;
 }
 
+std::size_t PrefixIndex::length_with_windows(std::span<const PrefixId> chain,
+                                             const KvWindow& window) const {
+  std::size_t length = chain.size();
+  if (window.n_groups == 0) return length;
+  while (length > 0) {
+    const auto position = static_cast<std::uint32_t>(length) * KvLayout::kBlockTokens;
+    std::size_t from = length;
+    while (from > window.first_block(position) && windows_.has(chain[from - 1])) --from;
+    if (from == window.first_block(position)) break;
+    length = from - 1;
+  }
+  return length;
+}
+
 void PrefixIndex::extend(std::vector<PrefixId>& chain, const OwnedText& text,
                          std::uint32_t tokens_per_block) const {
   PrefixId parent = chain.empty() ? PrefixId{} : chain.back();
@@ -182,9 +196,10 @@ void PrefixIndex::forget(PrefixId id) {
   }
 }
 
-/// Appends the blocks of the entry and of its state to `blocks`.
+/// Appends all blocks that the entry owns to `blocks`.
 void PrefixIndex::remove(PrefixId id, std::vector<BlockId>& blocks) {
   std::ranges::copy(states_.take(id), std::back_inserter(blocks));
+  std::ranges::copy(windows_.take(id), std::back_inserter(blocks));
   const auto found = entries_.find(id);
   const Entry& entry = found->second;
   expects(entry.references == 0, "only an unused entry is removed");
@@ -238,7 +253,11 @@ std::optional<PrefixIndex::End> PrefixIndex::take_tail(PrefixId parent, const Ow
                                                        bool needs_state) {
   const std::optional<Tail> tail = find_tail(parent, rest, needs_state);
   if (!tail) return std::nullopt;
-  End taken{.block = block(tail->id), .positions = tail->positions, .state = {}, .free = {}};
+  End taken{.block = block(tail->id),
+            .positions = tail->positions,
+            .state = {},
+            .window = windows_.take(tail->id),
+            .free = {}};
   if (needs_state) taken.state = states_.take(tail->id);
   for (const PrefixId id : tail->removed) remove(id, taken.free);
   std::erase(taken.free, taken.block);
@@ -270,9 +289,13 @@ void PrefixIndex::drop_users() {
 
 std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {
   std::vector<BlockId> blocks;
+  const auto take_oldest = [&blocks](EntryBlocks& from) {
+    std::ranges::copy(from.take_oldest(), std::back_inserter(blocks));
+  };
+  while (blocks.size() < count && windows_.has_early()) take_oldest(windows_);
   while (blocks.size() < count && !unused_.empty()) evict_one(unused_.begin()->second, blocks);
-  while (blocks.size() < count && states_.blocks() > 0)
-    std::ranges::copy(states_.take_oldest(), std::back_inserter(blocks));
+  while (blocks.size() < count && windows_.unused() > 0) take_oldest(windows_);
+  while (blocks.size() < count && states_.unused() > 0) take_oldest(states_);
   return blocks;
 }
 
@@ -284,6 +307,7 @@ std::vector<BlockId> PrefixIndex::evict_extent(ExtentId extent) {
   }
   std::vector<BlockId> blocks;
   for (const PrefixId id : with_descendants(std::move(ids))) evict_one(id, blocks);
+  std::ranges::copy(windows_.take_in(extent), std::back_inserter(blocks));
   std::ranges::copy(states_.take_in(extent), std::back_inserter(blocks));
   return blocks;
 }
@@ -296,6 +320,7 @@ std::uint32_t PrefixIndex::unused_of(std::span<const PrefixId> chain) const {
 std::map<ExtentId, std::uint32_t> PrefixIndex::unused_by_extent() const {
   std::map<ExtentId, std::uint32_t> counts;
   for (const auto& [released, id] : unused_) ++counts[entries_.at(id).block.extent];
+  windows_.count_by_extent(counts);
   states_.count_by_extent(counts);
   return counts;
 }

@@ -23,6 +23,11 @@
 /// added than the index may hold, and when no unused entry is left to evict. The least recently
 /// used state leaves first, whether or not its entry is used.
 ///
+/// Models with layers that have a window: an entry may also own the blocks of these layers, which a
+/// sequence only references while its rows read them. A sequence can only start where the blocks
+/// that its next row reads are (`length_with_windows`). They leave with their entry, or before it:
+/// those that a running sequence has left behind before all other cached blocks.
+///
 /// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences
 /// of any tenant may borrow its chain; the index of their own lease counts these hits.
 ///
@@ -39,7 +44,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/kv/cached_states.hpp"
+#include "kernels/kv_layout.hpp"
+#include "worker/kv/entry_blocks.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {
@@ -112,8 +118,14 @@ class PrefixIndex {
   std::optional<PrefixId> add_or_take(PrefixId parent, const OwnedText& block_text, BlockId block);
 
   /// The states of the entries. A state is only set for an entry that exists.
-  CachedStates& states() { return states_; }
-  const CachedStates& states() const { return states_; }
+  EntryBlocks& states() { return states_; }
+  const EntryBlocks& states() const { return states_; }
+  /// The blocks of layers with a window that the entries own.
+  EntryBlocks& windows() { return windows_; }
+  const EntryBlocks& windows() const { return windows_; }
+  /// The length of the longest part of the chain, from its start, after which a sequence can start:
+  /// all blocks that its next row reads are there.
+  std::size_t length_with_windows(std::span<const PrefixId> chain, const KvWindow& window) const;
 
   /// Marks an entry as an end. Its text may be shorter than a block.
   void mark_end(PrefixId id) { ends_.insert(id); }
@@ -123,6 +135,7 @@ class PrefixIndex {
     BlockId block;
     std::uint32_t positions = 0;  ///< Positions that hold the caller's text.
     std::vector<BlockId> state;   ///< The state after these positions, if ends have one.
+    std::vector<BlockId> window;  ///< Its blocks of layers with a window, if it has them.
     /// Blocks of partly filled ends after it, which are removed with it.
     std::vector<BlockId> free;
   };
@@ -130,10 +143,13 @@ class PrefixIndex {
   /// token. An end that is followed by a full block is not removed. With `needs_state`, only an end
   /// with a state whose whole text is the caller's.
   std::optional<End> take_tail(PrefixId parent, const OwnedText& rest, bool needs_state = false);
-  /// True if `take_tail` with these arguments removes an end.
-  bool has_tail(PrefixId parent, const OwnedText& rest, bool needs_state) const {
-    return find_tail(parent, rest, needs_state).has_value();
-  }
+  /// An end that `take_tail` with the same arguments removes.
+  struct Tail {
+    PrefixId id;
+    std::uint32_t positions = 0;
+    std::set<PrefixId> removed;  ///< With it.
+  };
+  std::optional<Tail> find_tail(PrefixId parent, const OwnedText& rest, bool needs_state) const;
 
   /// Releases one reference to every entry of a chain. Precondition: it is a whole chain.
   void release(std::span<const PrefixId> chain);
@@ -150,20 +166,22 @@ class PrefixIndex {
   /// Makes all ids leave, because the lease ends.
   void drop_users();
 
-  /// Removes unused entries, the least recently used first, then states of used ones, until
-  /// `count` blocks are free or nothing is left. Returns the blocks, which may be more.
+  /// Removes blocks of layers with a window that running sequences have left, then unused entries,
+  /// the least recently used first, then unused blocks and states of used entries, until `count`
+  /// blocks are free or nothing is left. Returns the blocks, which may be more.
   std::vector<BlockId> evict(std::uint32_t count);
   /// Removes the unused entries whose block lies in the extent, and all their descendants, and the
-  /// states with a block in it.
+  /// states and unused blocks of layers with a window that have a block in it.
   std::vector<BlockId> evict_extent(ExtentId extent);
 
   bool contains(PrefixId id) const { return entries_.contains(id); }
   BlockId block(PrefixId id) const { return entries_.at(id).block; }
   std::uint32_t references(PrefixId id) const { return entries_.at(id).references; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(entries_.size()); }
-  /// Blocks that can be evicted: those of entries that no sequence references, and all states.
+  /// Blocks that can be evicted: those of entries that no sequence references, unused ones of
+  /// layers with a window, and all states.
   std::uint32_t unused() const {
-    return static_cast<std::uint32_t>(unused_.size()) + states_.blocks();
+    return static_cast<std::uint32_t>(unused_.size()) + windows_.unused() + states_.unused();
   }
   /// Entries of the chain that no sequence references.
   std::uint32_t unused_of(std::span<const PrefixId> chain) const;
@@ -183,11 +201,6 @@ class PrefixIndex {
     std::uint64_t released = 0;
     bool is_forgotten = false;
   };
-  struct Tail {
-    PrefixId id;
-    std::uint32_t positions = 0;
-    std::set<PrefixId> removed;  // with it
-  };
   void extend(std::vector<PrefixId>& chain, const OwnedText& text,
               std::uint32_t tokens_per_block) const;
   PrefixKey key_of(PrefixId parent, const OwnedText& block_text) const;
@@ -196,7 +209,6 @@ class PrefixIndex {
   void reference(PrefixId id);
   std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
   std::uint32_t positions_of_end(PrefixId id, PrefixId parent, const OwnedText& rest) const;
-  std::optional<Tail> find_tail(PrefixId parent, const OwnedText& rest, bool needs_state) const;
   void remove(PrefixId id, std::vector<BlockId>& blocks);
   void evict_one(PrefixId id, std::vector<BlockId>& blocks);
   void drop_users_of(PrefixId first);
@@ -206,7 +218,8 @@ class PrefixIndex {
   std::map<PrefixKey, PrefixId> by_key_;
   std::map<std::uint64_t, PrefixId> unused_;  // by `released`
   std::set<PrefixId> ends_;
-  CachedStates states_;
+  EntryBlocks states_;
+  EntryBlocks windows_;
   std::multimap<PrefixId, RequestId> users_;  // by the first entry of their chain
   std::vector<RequestId> gone_users_;
   std::uint64_t last_id_ = 0;

@@ -13,12 +13,15 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-inline constexpr std::uint32_t kRecordVersion = 5;
-inline constexpr std::uint64_t kSlotsOffset = 256;
+inline constexpr std::uint32_t kRecordVersion = 6;
+inline constexpr std::uint64_t kSlotsOffset = 384;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
 /// The most blocks of a record that its header identifies. The first is the block with the header.
-inline constexpr std::uint32_t kNamedRecordBlocks = 4;
+inline constexpr std::uint32_t kNamedRecordBlocks = 20;
+
+inline constexpr std::uint8_t kIgnoresEos = 1;
+inline constexpr std::uint8_t kIncludesStop = 2;
 
 struct RecordHeader {
   std::uint64_t magic;
@@ -28,8 +31,8 @@ struct RecordHeader {
   std::uint32_t min_tokens;
   std::uint64_t seed;
   float temperature;
-  std::uint8_t ignore_eos;
-  std::uint8_t includes_stop;
+  std::uint8_t flags;          // kIgnoresEos, kIncludesStop
+  std::uint8_t n_groups;       // RecordShape
   std::uint16_t state_blocks;  // of a copy of the recurrent state; 0: none
   std::uint32_t prompt_tokens;
   std::uint32_t max_emitted_tokens;

@@ -84,8 +84,8 @@ namespace {
 void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
   header.seed = sampling.seed;
   header.temperature = sampling.temperature;
-  header.ignore_eos = sampling.ignore_eos ? 1 : 0;
-  header.includes_stop = sampling.includes_stop ? 1 : 0;
+  header.flags = static_cast<std::uint8_t>((sampling.ignore_eos ? kIgnoresEos : 0) |
+                                           (sampling.includes_stop ? kIncludesStop : 0));
   header.min_tokens = sampling.min_tokens;
   header.top_k = sampling.top_k;
   header.top_p = sampling.top_p;
@@ -100,13 +100,14 @@ void set_sampling(RecordHeader& header, const SamplingParams& sampling) {
 
 /// Adds the data that belongs to the header, and returns the header without adding it.
 RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
-                         const RecordCommit& commit, std::uint32_t max_context) {
+                         const RecordCommit& commit, const RecordShape& shape) {
   const std::vector<std::byte> lists = pack_sampling_lists(*commit.sampling);
   const std::vector<std::uint64_t> state = packed(commit.state_blocks);
   RecordHeader header{};
   header.magic = kRecordMagic;
   header.version = kRecordVersion;
-  header.max_context = max_context;
+  header.max_context = shape.max_context;
+  header.n_groups = static_cast<std::uint8_t>(shape.n_groups);
   commit.engine_request_id->value.copy(header.request, sizeof(header.request));
   header.prompt_tokens = commit.prompt_tokens;
   header.max_emitted_tokens = commit.max_emitted_tokens;
@@ -121,24 +122,40 @@ RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
   for (std::size_t i = 1; i < commit.own_blocks.size() && i < kNamedRecordBlocks; ++i)
     header.more_blocks[i - 1] = packed(commit.own_blocks[i]);
   header.checksum = header_checksum(header);
-  pieces.add(memory, record_size_bytes(max_context), lists);
-  pieces.add(memory, record_size_bytes(max_context) + lists.size(),
-             std::as_bytes(std::span(state)));
+  pieces.add(memory, record_size_bytes(shape), lists);
+  pieces.add(memory, record_size_bytes(shape) + lists.size(), std::as_bytes(std::span(state)));
   // Clears slot 0, so that no commit of an earlier record is valid under the new header.
   constexpr std::array<std::byte, kCacheLineBytes> kNoSlot{};
   pieces.add(memory, kSlotsOffset, kNoSlot);
   return header;
 }
 
+/// The blocks of all groups that a record does not hold yet, as it stores them. Blocks of layers
+/// with a window that the sequence no longer has are zero.
+std::vector<std::uint64_t> new_blocks(const RecordCommit& commit, const RecordShape& shape,
+                                      std::uint32_t recorded) {
+  std::vector<std::uint64_t> blocks;
+  const std::uint32_t n_windows = shape.n_groups - 1;
+  for (std::uint32_t i = recorded; i < commit.blocks.size(); ++i) {
+    blocks.push_back(packed(commit.blocks[i]));
+    for (std::uint32_t group = 0; group < n_windows; ++group) {
+      const bool is_held = i >= commit.first_window;
+      const std::size_t at = std::size_t{i - commit.first_window} * n_windows + group;
+      blocks.push_back(is_held ? packed(commit.windows[at]) : 0);
+    }
+  }
+  return blocks;
+}
+
 /// Appends the tokens and blocks that the record does not hold yet.
-void append_new(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+void append_new(RecordPieces& pieces, const RecordMemory& memory, const RecordShape& shape,
                 const RecordCommit& commit, RecordProgress& progress) {
   const auto tokens = commit.tokens.subspan(progress.tokens);
   pieces.add(memory, kTokensOffset + progress.tokens * sizeof(TokenId), std::as_bytes(tokens));
   progress.tokens_checksum.add(tokens.data(), tokens.size_bytes());
   progress.tokens = static_cast<std::uint32_t>(commit.tokens.size());
-  const std::vector<std::uint64_t> blocks = packed(commit.blocks.subspan(progress.blocks));
-  pieces.add(memory, record_blocks_offset(max_context) + progress.blocks * sizeof(std::uint64_t),
+  const std::vector<std::uint64_t> blocks = new_blocks(commit, shape, progress.blocks);
+  pieces.add(memory, shape.blocks_offset() + shape.blocks_bytes(progress.blocks),
              std::as_bytes(std::span(blocks)));
   progress.blocks_checksum.add(blocks.data(), blocks.size() * sizeof(std::uint64_t));
   progress.blocks = static_cast<std::uint32_t>(commit.blocks.size());
@@ -146,13 +163,13 @@ void append_new(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t 
 
 }  // namespace
 
-void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+void commit_record(RecordPieces& pieces, const RecordMemory& memory, const RecordShape& shape,
                    const RecordCommit& commit, RecordProgress& progress) {
   std::optional<RecordHeader> header;
-  if (progress.number == 0) header = make_header(pieces, memory, commit, max_context);
-  append_new(pieces, memory, max_context, commit, progress);
+  if (progress.number == 0) header = make_header(pieces, memory, commit, shape);
+  append_new(pieces, memory, shape, commit, progress);
   const auto known = static_cast<std::uint32_t>(commit.tokens.size());
-  const std::size_t room = max_context - std::min(known, max_context);
+  const std::size_t room = shape.max_context - std::min(known, shape.max_context);
   const std::span<const TokenId> next = commit.next.first(std::min(commit.next.size(), room));
   Checksum tokens_checksum = progress.tokens_checksum;
   pieces.add(memory, kTokensOffset + known * sizeof(TokenId), std::as_bytes(next));
@@ -177,12 +194,16 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32
 
 namespace {
 
-Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t max_context) {
+RecordShape shape_of(const RecordHeader& header) {
+  return {.max_context = header.max_context, .n_groups = header.n_groups};
+}
+
+Result<RecordHeader> read_header(std::span<const std::byte> bytes, const RecordShape& shape) {
   RecordHeader header{};
   expects(bytes.size() >= sizeof(header), "a header is read from enough bytes");
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.magic != kRecordMagic || header.version != kRecordVersion ||
-      header.checksum != header_checksum(header) || header.max_context != max_context) {
+      header.checksum != header_checksum(header) || shape_of(header) != shape) {
     return fail(Errc::FileCorrupt,
                 "the header of a sequence record is damaged or has another format");
   }
@@ -191,7 +212,7 @@ Result<RecordHeader> read_header(std::span<const std::byte> bytes, std::uint32_t
 
 /// Errors: FileCorrupt, also for a value outside its range.
 Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const std::byte> bytes) {
-  const std::uint64_t offset = record_size_bytes(header.max_context);
+  const std::uint64_t offset = record_size_bytes(shape_of(header));
   const std::uint64_t state_bytes = record_state_bytes(header.state_blocks);
   if (header.lists_bytes > kMaxSamplingListsBytes ||
       header.lists_bytes + state_bytes > bytes.size() - offset) {
@@ -204,9 +225,9 @@ Result<SamplingParams> read_sampling(const RecordHeader& header, std::span<const
     return fail(Errc::FileCorrupt, "the sampling lists of a sequence record are damaged");
   SamplingParams sampling{.temperature = header.temperature,
                           .seed = header.seed,
-                          .ignore_eos = header.ignore_eos != 0,
+                          .ignore_eos = (header.flags & kIgnoresEos) != 0,
                           .min_tokens = header.min_tokens,
-                          .includes_stop = header.includes_stop != 0,
+                          .includes_stop = (header.flags & kIncludesStop) != 0,
                           .top_k = header.top_k,
                           .top_p = header.top_p,
                           .min_p = header.min_p,
@@ -227,7 +248,7 @@ bool has_plausible_counts(const RecordSlot& slot, const RecordHeader& header) {
   return slot.number > 0 && slot.checksum == slot_checksum(slot) &&
          slot.tokens <= header.max_context && slot.committed <= slot.tokens &&
          header.prompt_tokens > 0 && header.prompt_tokens <= slot.tokens &&
-         slot.blocks <= record_max_blocks(header.max_context) &&
+         slot.blocks <= shape_of(header).max_blocks() &&
          slot.committed <= slot.blocks * KvLayout::kBlockTokens &&
          slot.state_copy <= (header.state_blocks > 0 ? kStateCopies : 0);
 }
@@ -236,9 +257,10 @@ bool is_valid(const RecordSlot& slot, const RecordHeader& header,
               std::span<const std::byte> bytes) {
   if (!has_plausible_counts(slot, header)) return false;
   const std::byte* tokens = bytes.data() + kTokensOffset;
-  const std::byte* blocks = bytes.data() + record_blocks_offset(header.max_context);
+  const RecordShape shape = shape_of(header);
+  const std::byte* blocks = bytes.data() + shape.blocks_offset();
   return slot.tokens_checksum == Checksum::of(tokens, slot.tokens * sizeof(TokenId)) &&
-         slot.blocks_checksum == Checksum::of(blocks, slot.blocks * sizeof(std::uint64_t));
+         slot.blocks_checksum == Checksum::of(blocks, shape.blocks_bytes(slot.blocks));
 }
 
 /// An engine_request_id is an id, optionally preceded by a tenant and a slash
@@ -249,9 +271,15 @@ bool is_engine_request_id(std::string_view text) {
   return TenantId::parse(text.substr(0, slash)) && RequestId::parse(text.substr(slash + 1));
 }
 
-/// The valid slot with the higher number. Its state is only used if the other slot holds the commit
-/// before it, or is cleared because there is none.
-std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes,
+/// The slot that a reader uses.
+struct NewestSlot {
+  RecordSlot slot;
+  bool is_certain = false;  ///< No later commit was lost.
+};
+
+/// The valid slot with the higher number. It is certainly the last commit if the other slot holds
+/// the one before it, or is cleared because there is none.
+std::optional<NewestSlot> newest_slot(std::span<const std::byte> bytes,
                                       const RecordHeader& header) {
   std::optional<RecordSlot> newest;
   std::optional<RecordSlot> older;
@@ -265,46 +293,62 @@ std::optional<RecordSlot> newest_slot(std::span<const std::byte> bytes,
     older = newest && newest->number > slot.number ? slot : newest;
     if (!newest || slot.number > newest->number) newest = slot;
   }
-  const bool is_sound =
-      newest && (older ? older->number + 1 == newest->number : has_cleared && newest->number == 1);
-  if (newest && !is_sound) newest->state_copy = 0;
-  return newest;
+  if (!newest) return std::nullopt;
+  return NewestSlot{.slot = *newest,
+                    .is_certain = older ? older->number + 1 == newest->number
+                                        : has_cleared && newest->number == 1};
+}
+
+BlockId read_block(std::span<const std::byte> bytes, std::uint64_t offset) {
+  std::uint64_t block = 0;
+  std::memcpy(&block, bytes.data() + offset, sizeof(block));
+  return unpacked(block);
 }
 
 /// The packed blocks at `offset`.
 std::vector<BlockId> read_blocks(std::span<const std::byte> bytes, std::uint64_t offset,
                                  std::uint32_t count) {
   std::vector<BlockId> blocks(count);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    std::uint64_t block = 0;
-    std::memcpy(&block, bytes.data() + offset + i * sizeof(block), sizeof(block));
-    blocks[i] = unpacked(block);
-  }
+  for (std::uint32_t i = 0; i < count; ++i)
+    blocks[i] = read_block(bytes, offset + i * sizeof(std::uint64_t));
   return blocks;
 }
 
+/// Reads the blocks of the first group, and of the others if `newest` is certainly the last commit.
+void read_tables(std::span<const std::byte> bytes, const RecordShape& shape,
+                 const NewestSlot& newest, SequenceRecord& record) {
+  for (std::uint32_t i = 0; i < newest.slot.blocks; ++i) {
+    const std::uint64_t at = shape.blocks_offset() + shape.blocks_bytes(i);
+    record.blocks.push_back(read_block(bytes, at));
+    if (!newest.is_certain) continue;
+    const auto windows = read_blocks(bytes, at + sizeof(std::uint64_t), shape.n_groups - 1);
+    record.windows.insert(record.windows.end(), windows.begin(), windows.end());
+  }
+}
+
 std::vector<BlockId> read_state(std::span<const std::byte> bytes, const RecordHeader& header,
-                                const RecordSlot& slot) {
-  if (slot.state_copy == 0) return {};
+                                const NewestSlot& newest) {
+  const RecordSlot& slot = newest.slot;
+  if (slot.state_copy == 0 || !newest.is_certain) return {};
   const std::uint64_t copy_bytes = header.state_blocks * sizeof(std::uint64_t);
-  return read_blocks(bytes,
-                     record_size_bytes(header.max_context) + header.lists_bytes +
-                         (slot.state_copy - 1) * copy_bytes,
-                     header.state_blocks);
+  return read_blocks(
+      bytes,
+      record_size_bytes(shape_of(header)) + header.lists_bytes + (slot.state_copy - 1) * copy_bytes,
+      header.state_blocks);
 }
 
 }  // namespace
 
 Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head, BlockId first,
-                                                 std::uint32_t max_context,
+                                                 const RecordShape& shape,
                                                  std::uint64_t block_size_bytes) {
   static_assert(sizeof(RecordHeader) <= kRecordHeadBytes);
   std::uint64_t magic = 0;
   std::memcpy(&magic, head.data(), sizeof(magic));
   if (magic != kRecordMagic) return std::vector<BlockId>{};
-  const RecordHeader header = TRY(read_header(head, max_context));
+  const RecordHeader header = TRY(read_header(head, shape));
   const std::uint64_t bytes =
-      record_size_bytes(max_context) + header.lists_bytes + record_state_bytes(header.state_blocks);
+      record_size_bytes(shape) + header.lists_bytes + record_state_bytes(header.state_blocks);
   const std::uint32_t count = blocks_for_bytes(bytes, block_size_bytes);
   if (count > kNamedRecordBlocks) {
     return fail(Errc::FileCorrupt,
@@ -316,29 +360,31 @@ Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head
   return blocks;
 }
 
-Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context) {
-  if (bytes.size() < record_size_bytes(max_context)) {
+Result<SequenceRecord> read_record(std::span<const std::byte> bytes, const RecordShape& shape) {
+  if (bytes.size() < record_size_bytes(shape)) {
     return fail(Errc::FileCorrupt, fmt::format("a sequence record has {} bytes, {} are expected",
-                                               bytes.size(), record_size_bytes(max_context)));
+                                               bytes.size(), record_size_bytes(shape)));
   }
-  const RecordHeader header = TRY(read_header(bytes, max_context));
-  const std::optional<RecordSlot> slot = newest_slot(bytes, header);
-  if (!slot) return fail(Errc::FileCorrupt, "both commits of a sequence record are damaged");
+  const RecordHeader header = TRY(read_header(bytes, shape));
+  const std::optional<NewestSlot> newest = newest_slot(bytes, header);
+  if (!newest) return fail(Errc::FileCorrupt, "both commits of a sequence record are damaged");
   const std::string_view request(header.request, strnlen(header.request, sizeof(header.request)));
   if (!is_engine_request_id(request)) {
     return fail(Errc::FileCorrupt, "the request id of a sequence record is malformed");
   }
   SamplingParams sampling = TRY(read_sampling(header, bytes));
-  SequenceRecord record{
-      .engine_request_id = {std::string(request)},
-      .sampling = std::move(sampling),
-      .max_emitted_tokens = header.max_emitted_tokens,
-      .prompt_tokens = header.prompt_tokens,
-      .committed = slot->committed,
-      .tokens = std::vector<TokenId>(slot->tokens),
-      .blocks = read_blocks(bytes, record_blocks_offset(max_context), slot->blocks),
-      .state = read_state(bytes, header, *slot)};
-  std::memcpy(record.tokens.data(), bytes.data() + kTokensOffset, slot->tokens * sizeof(TokenId));
+  SequenceRecord record{.engine_request_id = {std::string(request)},
+                        .sampling = std::move(sampling),
+                        .max_emitted_tokens = header.max_emitted_tokens,
+                        .prompt_tokens = header.prompt_tokens,
+                        .committed = newest->slot.committed,
+                        .tokens = std::vector<TokenId>(newest->slot.tokens),
+                        .blocks = {},
+                        .windows = {},
+                        .state = read_state(bytes, header, *newest)};
+  read_tables(bytes, shape, *newest, record);
+  std::memcpy(record.tokens.data(), bytes.data() + kTokensOffset,
+              record.tokens.size() * sizeof(TokenId));
   return record;
 }
 

@@ -6,9 +6,10 @@
 ///
 ///   0    RecordHeader    the request, and the record's own blocks; written once, before the first
 ///                        commit
-///   256  RecordSlot × 2  the progress; written in turn, `number` last
-///   384  u32 tokens[max_context]                       append-only
-///   …    u64 blocks[ceil(max_context / 16)]            append-only, extent << 24 | index
+///   384  RecordSlot × 2  the progress; written in turn, `number` last
+///   512  u32 tokens[max_context]                       append-only
+///   …    u64 blocks[ceil(max_context / 16)][n_groups]  append-only, extent << 24 | index; the
+///                                                      groups of KvLayout
 ///   …    what sampling_lists.hpp packs                 written with the header; usually nothing
 ///   …    u64 state[2][state_blocks]                    written with the header; the blocks of both
 ///                                                      copies of a recurrent state
@@ -23,6 +24,9 @@
 /// overwrites the other copy. The state is therefore only used with the newer of two valid slots:
 /// if only one slot is valid, a later commit may have been damaged, and the copy of the remaining
 /// one overwritten.
+///
+/// The same holds for the blocks of layers with a window: those that no row after the newer slot's
+/// committed positions reads may hold another text already.
 ///
 /// A record lists only the blocks of committed positions, because later blocks may be released
 /// (BlockTable::trim).
@@ -73,7 +77,10 @@ struct SequenceRecord {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t committed = 0;  ///< Positions whose keys and values are in the cache.
   std::vector<TokenId> tokens;  ///< Prompt and emitted.
-  std::vector<BlockId> blocks;  ///< KV blocks in order of position.
+  std::vector<BlockId> blocks;  ///< KV blocks of the first group in order of position.
+  /// [blocks, n_groups - 1]: those of layers with a window. Only those that rows after the
+  /// committed positions read hold the text. Empty if not even these certainly do.
+  std::vector<BlockId> windows;
   /// Blocks of the recurrent state of the committed positions; empty if there is none that is
   /// certainly theirs.
   std::vector<BlockId> state;
@@ -102,10 +109,14 @@ struct RecordCommit {
   const SamplingParams* sampling = nullptr;
   std::uint32_t max_emitted_tokens = 0;
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t committed = 0;            ///< Positions in the KV cache once this commit is done.
-  std::span<const TokenId> tokens;        ///< Prompt and emitted.
-  std::span<const TokenId> next;          ///< The tokens that this commit emits.
-  std::span<const BlockId> blocks;        ///< Blocks of the committed positions, in order.
+  std::uint32_t committed = 0;      ///< Positions in the KV cache once this commit is done.
+  std::span<const TokenId> tokens;  ///< Prompt and emitted.
+  std::span<const TokenId> next;    ///< The tokens that this commit emits.
+  std::span<const BlockId> blocks;  ///< Blocks of the committed positions, in order.
+  /// [blocks - first_window, n_groups - 1] or more: of layers with a window, from block
+  /// `first_window` of the positions on.
+  std::span<const BlockId> windows = {};
+  std::uint32_t first_window = 0;
   std::span<const BlockId> own_blocks;    ///< The blocks of the record itself, as in RecordMemory.
   std::span<const BlockId> state_blocks;  ///< Of both copies of the state; empty: none.
   /// The copy that is valid once this commit is done.
@@ -123,21 +134,21 @@ struct RecordProgress {
 
 /// Adds the pieces that advance a record from `progress` to `commit`, and updates `progress`. The
 /// first call writes the header.
-void commit_record(RecordPieces& pieces, const RecordMemory& memory, std::uint32_t max_context,
+void commit_record(RecordPieces& pieces, const RecordMemory& memory, const RecordShape& shape,
                    const RecordCommit& commit, RecordProgress& progress);
 
 /// The number of bytes that `named_record_blocks` needs.
-inline constexpr std::uint64_t kRecordHeadBytes = 256;
+inline constexpr std::uint64_t kRecordHeadBytes = 384;
 
 /// The blocks of the record whose header is at the start of block `first`, in order. Empty if no
 /// record begins there. Errors: FileCorrupt, also for a record whose header does not list all its
 /// blocks.
 Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head, BlockId first,
-                                                 std::uint32_t max_context,
+                                                 const RecordShape& shape,
                                                  std::uint64_t block_size_bytes);
 
 /// Reads a record from contiguous bytes. The caller checks that its tokens are in the vocabulary
 /// and its blocks in the lease. Errors: FileCorrupt, with the reason.
-Result<SequenceRecord> read_record(std::span<const std::byte> bytes, std::uint32_t max_context);
+Result<SequenceRecord> read_record(std::span<const std::byte> bytes, const RecordShape& shape);
 
 }  // namespace leasehold

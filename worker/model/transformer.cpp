@@ -251,7 +251,7 @@ class Transformer::Pass {
                                         .cos_sin = angles.cos_sin.data() + first_row_ * rope.dim,
                                         .query_scales = query_scales(),
                                         .uses_window_angles = has_window_angles,
-                                        .block_tables = input_.block_tables});
+                                        .block_tables = block_tables()});
     });
   }
 
@@ -263,7 +263,7 @@ class Transformer::Pass {
                                     .out = s().attention,
                                     .n_heads = config.n_heads,
                                     .scale = config.scales.attention,
-                                    .block_tables = input_.block_tables,
+                                    .block_tables = block_tables(),
                                     .window = config.windows.of(context_.layer),
                                     .softcap = config.softcaps.attention,
                                     .sinks = layer.sinks});
@@ -305,6 +305,12 @@ class Transformer::Pass {
   const KvLayer& kv_layer() const {
     return model_.kv_layout_.layer(kv_layer_of(model_.config_, context_.layer));
   }
+  /// The tables of the group of the layer whose keys and values it reads; empty without blocks.
+  std::span<const BlockTableView> block_tables() const {
+    const std::size_t n_sequences = input_.gates->sequence_count();
+    if (input_.block_tables.empty()) return {};
+    return input_.block_tables.subspan(kv_layer().group * n_sequences, n_sequences);
+  }
   /// The queries of the first row.
   float* q() { return s().q + first_row_ * heads_width(); }
   /// The temperature of the first row; null if the model has none.
@@ -340,6 +346,9 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
   expects(input.rows.size() <= limits_.max_rows && input.tokens.size() == input.rows.size() &&
               input.logit_rows.size() <= limits_.max_logit_rows,
           "a step fits the limits of its scratch memory");
+  expects(input.block_tables.size() ==
+              std::size_t{kv_layout_.n_groups()} * input.gates->sequence_count(),
+          "every sequence has a block table for each group of layers");
   expects(state_layout_.blocks() == 0 || input.state_tables.size() == input.gates->sequence_count(),
           "every sequence has a place for its state");
   const auto grow = [](std::uint32_t& used, std::size_t rows) {

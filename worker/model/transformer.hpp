@@ -28,7 +28,7 @@ struct ForwardInput {
   const GateSet* gates = nullptr;
   std::span<const RowRef> rows;                  ///< [n_rows]
   std::span<const std::int32_t> tokens;          ///< [n_rows], each in [0, n_vocab)
-  std::span<const BlockTableView> block_tables;  ///< [n_sequences]
+  std::span<const BlockTableView> block_tables;  ///< [kv_layout().n_groups(), n_sequences]
   std::span<const std::uint32_t> logit_rows;     ///< Rows that need logits, ascending.
   /// Rows whose hidden states are read, ascending; none of them has logits.
   std::span<const std::uint32_t> hidden_rows = {};

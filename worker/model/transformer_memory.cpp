@@ -27,6 +27,7 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .max_logit_rows = limits.max_logit_rows,
           .rope_dim = std::max(config.rope.dim, config.window_rope ? config.window_rope->dim : 0),
           .n_vocab = config.n_vocab,
+          .n_kv_groups = leasehold::kv_layout(config, KvType::F32).n_groups(),
           .state_blocks = most_state_blocks(config),
           .scratch_bytes = step_buffer_bytes(config, limits)};
 }

@@ -107,8 +107,9 @@ Sequence& Admission::head_of(Tenancy& tenancy) const {
   const auto swapped = tenancy.swapped.find(request.engine_request_id);
   if (swapped != tenancy.swapped.end()) return *swapped->second;
   if (!head.sequence)
-    head.sequence = std::make_unique<Sequence>(request, deps_.limits.tokens_per_block,
-                                               deps_.limits.state_blocks);
+    head.sequence =
+        std::make_unique<Sequence>(request, deps_.limits.tokens_per_block,
+                                   deps_.limits.state_blocks, deps_.limits.window_shape());
   return *head.sequence;
 }
 
@@ -171,9 +172,12 @@ Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy
   if (deps_.limits.state_blocks > 0) {
     leave_rows_without_state(sequence, tenancy, known);
     if (is_moved_out) known.chain.clear();  // its state returns with all its blocks
+    known.first_window = static_cast<std::uint32_t>(known.chain.size());
     return known;
   }
-  if (!known.may_take_tail) return known;
+  const bool may_borrow = known.may_take_tail;
+  leave_rows_without_windows(sequence, tenancy, known);
+  if (!may_borrow) return known;
   const PublishedMatch& published = deps_.publications.match(tenancy, sequence);
   if (published.chain.size() <= known.chain.size()) return known;
   return {.chain = {}, .published = published, .may_take_tail = false};
@@ -185,11 +189,9 @@ Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& 
   const auto positions = static_cast<std::uint32_t>(sequence.tokens.size());
   KnownPrefix known = known_prefix(sequence, tenancy);
   const bool is_swapped = is_moved_out(sequence.blocks.state());
-  const std::uint32_t unused = tenancy.prefixes.unused_of(known.chain);
-  const std::size_t known_blocks = known.chain.size() + known.published.chain.size();
-  const std::uint32_t needed = deps_.limits.blocks_for(positions) -
-                               static_cast<std::uint32_t>(known_blocks) +
-                               deps_.limits.fixed_blocks_of(sequence.request);
+  const std::uint32_t unused = tenancy.prefixes.unused_of(known.chain) +
+                               tenancy.prefixes.windows().unused_of(known.windows());
+  const std::uint32_t needed = first_blocks_of(sequence, known);
   const std::uint32_t limit = deps_.tenancies.limit_of(sequence.request);
   const std::uint32_t used = deps_.tenancies.used_by(tenancy.tenant) + unused;
   if (used + needed > limit) return Attempt::LacksQuota;
@@ -201,6 +203,7 @@ Admission::Attempt Admission::reserve_first_blocks(Sequence& sequence, Tenancy& 
   const std::size_t looked_up = (positions - 1) / deps_.limits.tokens_per_block;
   tenancy.prefixes.take(known.chain, tenancy.tenant,
                         is_swapped ? known.chain.size() : looked_up - known.published.chain.size());
+  tenancy.prefixes.windows().reference(known.windows());
   if (is_swapped) {
     deps_.kv.make_room(tenancy, needed, limit);
     deps_.swap.swap_in(sequence, std::move(known.chain));
@@ -240,10 +243,12 @@ void Admission::start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known,
           "a text continues only where its state is known");
   const auto state_blocks = static_cast<std::uint32_t>(state.size());
   const bool is_copied = !end && state_blocks > 0 && room.spare >= state_blocks;
-  const std::uint32_t held = (end ? 1 : 0) + (is_copied ? 0 : state_blocks);
+  const std::uint32_t of_end =
+      end ? 1 + static_cast<std::uint32_t>(end->window.size()) : std::uint32_t{0};
+  const std::uint32_t held = of_end + (is_copied ? 0 : state_blocks);
   deps_.kv.make_room(tenancy, room.needed - held, room.limit);
-  sequence.blocks.start_with(std::move(known.chain), tenancy.prefixes);
-  if (end) sequence.blocks.continue_in(end->block, end->positions);
+  sequence.blocks.start_with(std::move(known.chain), tenancy.prefixes, known.first_window);
+  if (end) sequence.blocks.continue_in(end->block, end->positions, end->window);
   if (is_copied) {
     std::vector<BlockId> own;
     std::vector<BlockCopy> copies;
@@ -265,10 +270,53 @@ void Admission::leave_rows_without_state(const Sequence& sequence, const Tenancy
   std::vector<PrefixId>& chain = known.chain;
   known.may_take_tail =
       known.may_take_tail &&
-      tenancy.prefixes.has_tail(chain.empty() ? PrefixId{} : chain.back(),
-                                rest_of(sequence, tenancy, chain), /*needs_state=*/true);
+      tenancy.prefixes
+          .find_tail(chain.empty() ? PrefixId{} : chain.back(), rest_of(sequence, tenancy, chain),
+                     /*needs_state=*/true)
+          .has_value();
   if (known.may_take_tail) return;
   while (!chain.empty() && !tenancy.prefixes.states().has(chain.back())) chain.pop_back();
+}
+
+/// Shortens the chain until the blocks of layers with a window that the next row reads are cached
+/// too, unless they are with an ended text that follows the whole chain. A swapped sequence returns
+/// with all its blocks, because its window may not be cached any more.
+void Admission::leave_rows_without_windows(const Sequence& sequence, const Tenancy& tenancy,
+                                           KnownPrefix& known) const {
+  std::vector<PrefixId>& chain = known.chain;
+  known.first_window = static_cast<std::uint32_t>(chain.size());
+  if (deps_.limits.window.n_groups == 0) return;
+  if (is_moved_out(sequence.blocks.state())) {
+    chain.clear();
+    known.first_window = 0;
+    return;
+  }
+  const EntryBlocks& windows = tenancy.prefixes.windows();
+  const auto has_window = [&windows](PrefixId id) { return windows.has(id); };
+  if (known.may_take_tail) {
+    const auto tail = tenancy.prefixes.find_tail(chain.empty() ? PrefixId{} : chain.back(),
+                                                 rest_of(sequence, tenancy, chain), false);
+    if (tail) known.first_window = deps_.limits.first_window(known.first_window, tail->positions);
+    if (tail && has_window(tail->id) && std::ranges::all_of(known.windows(), has_window)) return;
+  }
+  known.may_take_tail = false;
+  chain.resize(tenancy.prefixes.length_with_windows(chain, deps_.limits.window));
+  known.first_window = deps_.limits.first_window(static_cast<std::uint32_t>(chain.size()));
+}
+
+/// The blocks that a sequence needs for its admission besides those that are known.
+std::uint32_t Admission::first_blocks_of(const Sequence& sequence, const KnownPrefix& known) const {
+  const SchedulerLimits& limits = deps_.limits;
+  const std::uint32_t blocks =
+      limits.blocks_per_group(static_cast<std::uint32_t>(sequence.tokens.size()));
+  const auto n_known = static_cast<std::uint32_t>(known.blocks());
+  const bool is_swapped = is_moved_out(sequence.blocks.state());
+  const std::uint32_t committed =
+      is_swapped ? sequence.blocks.committed() : n_known * limits.tokens_per_block;
+  const std::uint32_t first = is_swapped ? limits.window_shape().first(committed) : n_known;
+  return blocks - n_known +
+         limits.window.n_groups * (limits.window_shape().end(committed, blocks) - first) +
+         limits.fixed_blocks_of(sequence.request);
 }
 
 /// Shortens the chain, so that this row and the later ones are computed.

@@ -68,6 +68,11 @@ class Admission {
     std::vector<PrefixId> chain;  ///< Entries of its lease's cache.
     PublishedMatch published;     ///< Instead of the chain; empty: none.
     bool may_take_tail = false;   ///< The chain may be followed by an end of the cache.
+    /// The first entry whose blocks of layers with a window the sequence needs.
+    std::uint32_t first_window = 0;
+
+    std::size_t blocks() const { return chain.size() + published.chain.size(); }
+    std::span<const PrefixId> windows() const { return std::span(chain).subspan(first_window); }
   };
   /// Room for the blocks of a sequence that starts.
   struct StartRoom {
@@ -89,6 +94,9 @@ class Admission {
   KnownPrefix known_prefix(const Sequence& sequence, Tenancy& tenancy);
   void leave_rows_without_state(const Sequence& sequence, const Tenancy& tenancy,
                                 KnownPrefix& known) const;
+  void leave_rows_without_windows(const Sequence& sequence, const Tenancy& tenancy,
+                                  KnownPrefix& known) const;
+  std::uint32_t first_blocks_of(const Sequence& sequence, const KnownPrefix& known) const;
   Attempt reserve_first_blocks(Sequence& sequence, Tenancy& tenancy);
   void start(Sequence& sequence, Tenancy& tenancy, KnownPrefix known, const StartRoom& room);
   OwnedText rest_of(const Sequence& sequence, const Tenancy& tenancy,

@@ -57,9 +57,9 @@ void RequestFit::shorten(PromptRequest& request, std::uint64_t most_tokens) cons
   if (!request.may_shorten) return;
   std::uint32_t blocks = tenancies_.most_blocks_of(request.tenant);
   if (request.emitted.empty()) blocks = std::min(blocks, tenancies_.limit_of(request));
-  const std::uint64_t for_text = blocks - std::min(blocks, limits_.fixed_blocks_of(request));
-  const std::uint64_t positions = std::min(
-      {for_text * limits_.tokens_per_block, std::uint64_t{limits_.max_context}, most_tokens});
+  const std::uint32_t for_text = blocks - std::min(blocks, limits_.fixed_blocks_of(request));
+  const std::uint64_t positions =
+      std::min({limits_.positions_in(for_text), std::uint64_t{limits_.max_context}, most_tokens});
   const std::uint64_t more = positions - std::min<std::uint64_t>(positions, request.prompt.size());
   const std::uint64_t most =
       std::max({more, std::uint64_t{1}, std::uint64_t{request.emitted.size()},

@@ -10,9 +10,7 @@ namespace leasehold {
 /// The number of the sequence's blocks that no other sequence uses.
 std::uint32_t RequestMoves::freed_blocks(const Sequence& sequence) const {
   const PrefixIndex& prefixes = tenancies_.at(sequence.request.lease).prefixes;
-  const auto shared = std::ranges::count_if(
-      sequence.blocks.cached(), [&](PrefixId id) { return prefixes.references(id) > 1; });
-  return sequence.blocks.own_blocks() - static_cast<std::uint32_t>(shared);
+  return sequence.blocks.own_blocks() - sequence.blocks.shared_blocks(prefixes);
 }
 
 Result<void> RequestMoves::check_room(const Sequence& sequence, Tenancy& to) const {

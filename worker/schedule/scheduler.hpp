@@ -203,7 +203,7 @@ class Scheduler {
   RunningSequences running_;
   PendingEvents events_;
   KvAllocator kv_{limits_, tenancies_};
-  Publications publications_{limits_.tokens_per_block, tenancies_};
+  Publications publications_{limits_, tenancies_};
   Transfers transfers_{running_};
   SwapPlanner swap_{limits_, tenancies_, running_, kv_, transfers_};
   WaitingRequests waiting_{limits_, tenancies_, publications_, swap_, events_};

@@ -31,6 +31,7 @@ struct SchedulerLimits {
   std::uint32_t tokens_per_block = 16;
   std::uint32_t record_blocks = 0;     ///< Blocks for the record of each sequence.
   std::uint32_t state_blocks = 0;      ///< Blocks of a copy of the recurrent state; 0: none.
+  KvWindow window = {};                ///< Needs blocks of KvLayout::kBlockTokens.
   std::uint64_t block_size_bytes = 0;  ///< Sizes the additional blocks for sampling lists.
   /// All requests of an API key share a lease, so this limits a whole client; a tenant's share of
   /// `max_waiting` limits all its leases together.
@@ -42,8 +43,33 @@ struct SchedulerLimits {
   std::uint32_t max_logit_rows() const {
     return std::max(max_batch_size, std::min(token_budget, speculate + 1));
   }
-  std::uint32_t blocks_for(std::uint32_t n_positions) const {
+  RecordShape record_shape() const {
+    return {.max_context = max_context, .n_groups = 1 + window.n_groups};
+  }
+  WindowShape window_shape() const { return {.window = window, .step_rows = token_budget}; }
+  /// The first of `n_blocks` known blocks whose layers with a window the next row reads, if
+  /// `more_positions` after these blocks are known too; `n_blocks` for a model without such layers.
+  std::uint32_t first_window(std::uint32_t n_blocks, std::uint32_t more_positions = 0) const {
+    return window.n_groups == 0
+               ? n_blocks
+               : std::min(n_blocks,
+                          window.first_block(n_blocks * tokens_per_block + more_positions));
+  }
+  /// Blocks of one group of layers for the positions.
+  std::uint32_t blocks_per_group(std::uint32_t n_positions) const {
     return (n_positions + tokens_per_block - 1) / tokens_per_block;
+  }
+  /// The most blocks that the positions of a text take.
+  std::uint32_t blocks_for(std::uint32_t n_positions) const {
+    const std::uint32_t blocks = blocks_per_group(n_positions);
+    return blocks + window_shape().most_blocks(blocks);
+  }
+  /// The most positions for which `blocks` blocks are enough.
+  std::uint64_t positions_in(std::uint32_t blocks) const {
+    const std::uint32_t in_windows = window_shape().most_blocks(blocks);
+    return std::uint64_t{
+               std::max(blocks / (1 + window.n_groups), blocks - std::min(blocks, in_windows))} *
+           tokens_per_block;
   }
   /// Blocks for the sequence record of the request, sampling lists included.
   std::uint32_t record_blocks_of(const PromptRequest& request) const {

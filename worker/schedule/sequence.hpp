@@ -55,8 +55,11 @@ struct Sequence {
   /// Positions of PromptLogprobs that are on their way to the client.
   std::uint32_t untaken_positions = 0;
 
-  Sequence(PromptRequest from, std::uint32_t tokens_per_block, std::uint32_t state_blocks = 0)
-      : request(std::move(from)), tokens(request.prompt), blocks(tokens_per_block, state_blocks) {
+  Sequence(PromptRequest from, std::uint32_t tokens_per_block, std::uint32_t state_blocks = 0,
+           const WindowShape& windows = {})
+      : request(std::move(from)),
+        tokens(request.prompt),
+        blocks(tokens_per_block, state_blocks, windows) {
     tokens.insert(tokens.end(), request.emitted.begin(), request.emitted.end());
   }
 
@@ -130,6 +133,8 @@ struct Sequence {
             .tokens = tokens,
             .next = next,
             .blocks = blocks.blocks_of(blocks.committed() + n_rows),
+            .windows = blocks.windows().between(0, blocks.windows().end()),
+            .first_window = blocks.windows().first(),
             .own_blocks = blocks.record_blocks(),
             .state_blocks = blocks.recurrent().blocks(),
             .state_copy = blocks.recurrent().valid_after(n_rows)};

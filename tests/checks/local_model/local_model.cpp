@@ -64,7 +64,7 @@ struct LocalModel::Impl {
   WeightsPlan plan = {};  // outlives the weights
   std::optional<Weights> weights = std::nullopt;
   std::optional<LeaseMemory> memory = std::nullopt;
-  std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][blocks_each]
+  std::vector<std::vector<Leased<std::byte>>> tables = {};  // [sequences][n_groups, blocks_each]
   std::optional<MemoryObject> swap = std::nullopt;
   std::vector<std::vector<Leased<std::byte>>> swap_tables = {};  // as `tables`
   std::vector<StateCopies> states = {};                          // [sequences]
@@ -88,6 +88,7 @@ struct LocalModel::Impl {
   Result<void> copy(std::uint32_t sequence, std::uint32_t positions, const Blocks& to,
                     const Blocks& from);
   Result<void> check_capacity(std::span<const LocalRow> rows) const;
+  Blocks table_of(std::uint32_t group, std::uint32_t sequence, std::uint32_t position) const;
 };
 
 Result<void> LocalModel::Impl::make_backend() {
@@ -165,8 +166,9 @@ Result<LeasedMapping> LocalModel::Impl::allocate_blocks(std::size_t size_bytes) 
 Result<void> LocalModel::Impl::allocate_kv() {
   memory.emplace(transformer->kv_layout().block_size_bytes());
   const std::uint32_t each = blocks_each(options);
+  const std::uint32_t n_groups = transformer->kv_layout().n_groups();
   const std::uint32_t n_state = transformer->state_layout().blocks();
-  const std::uint32_t n_blocks = options.sequences * (each + 2 * n_state);
+  const std::uint32_t n_blocks = options.sequences * (n_groups * each + 2 * n_state);
   LeasedMapping mapping = TRY(allocate_blocks(n_blocks * memory->block_size_bytes()));
   memory->add(kTenantLease, kExtent, std::move(mapping));
   const std::vector<std::uint32_t> order = block_order(n_blocks, options.scatter_seed);
@@ -178,7 +180,7 @@ Result<void> LocalModel::Impl::allocate_kv() {
     return blocks;
   };
   for (std::uint32_t s = 0; s < options.sequences; ++s) {
-    tables.push_back(TRY(take(each)));
+    tables.push_back(TRY(take(n_groups * each)));
     std::vector<Leased<std::byte>> read = TRY(take(n_state));
     states.emplace_back(std::move(read), TRY(take(n_state)));
     leases.push_back({.slot = kFirstSequenceSlot + s, .generation = 1});
@@ -189,7 +191,7 @@ Result<void> LocalModel::Impl::allocate_kv() {
 }
 
 Result<void> LocalModel::Impl::allocate_swap() {
-  const std::uint32_t each = blocks_each(options);
+  const std::uint32_t each = transformer->kv_layout().n_groups() * blocks_each(options);
   const std::size_t size_bytes = options.sequences * each * memory->block_size_bytes();
   swap = TRY(MemoryObject::create({.name = "local-swap", .size_bytes = size_bytes}));
   memory->add(kTenantLease, kSwapExtent,
@@ -205,8 +207,10 @@ Result<void> LocalModel::Impl::allocate_swap() {
 Result<void> LocalModel::Impl::copy(std::uint32_t sequence, std::uint32_t copied_positions,
                                     const Blocks& to, const Blocks& from) {
   std::vector<LeasedCopy> copies;
-  for (std::uint32_t i = 0; i * KvLayout::kBlockTokens < copied_positions; ++i)
-    copies.push_back({.to = to.at(i), .from = from.at(i)});
+  const std::uint32_t each = blocks_each(options);
+  for (std::uint32_t at = 0; at < to.size(); at += each)
+    for (std::uint32_t i = 0; i * KvLayout::kBlockTokens < copied_positions; ++i)
+      copies.push_back({.to = to.at(at + i), .from = from.at(at + i)});
   GateSet gates(++step, stops, listener());
   gates.add_engine_lease(TRY(shared.reader.dependency(kEngineLease)));
   const LeaseDependency lease = TRY(shared.reader.dependency(leases[sequence]));
@@ -216,6 +220,19 @@ Result<void> LocalModel::Impl::copy(std::uint32_t sequence, std::uint32_t copied
       {.sequence = 0, .copies = copies, .block_size_bytes = memory->block_size_bytes()});
   if (status.live == 0) return fail(Errc::LeaseRevoked, "a copy stopped; its lease was revoked");
   return {};
+}
+
+/// The table of a sequence whose next row is at `position`. In groups with a window, blocks that no
+/// row reads any more are null.
+LocalModel::Impl::Blocks LocalModel::Impl::table_of(std::uint32_t group, std::uint32_t sequence,
+                                                    std::uint32_t position) const {
+  const std::uint32_t each = blocks_each(options);
+  const auto begin = tables[sequence].begin() + static_cast<std::ptrdiff_t>(group) * each;
+  Blocks table(begin, begin + each);
+  if (group > 0)
+    std::fill_n(table.begin(), transformer->kv_layout().window().first_block(position),
+                Leased<std::byte>{});
+  return table;
 }
 
 std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count, std::uint32_t first) {
@@ -270,25 +287,30 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
   gates.add_engine_lease(TRY(parts.shared.reader.dependency(kEngineLease)));
   std::vector<RowRef> refs;
   std::vector<TokenId> tokens;
-  std::vector<BlockTableView> tables;
+  std::vector<RowRef> sequences;  // in the order of the gate set, each at its first row
   std::vector<StateTableView> state_tables;
   std::vector<std::uint32_t> logit_rows;
   for (const LocalRow& row : rows) {
     if (refs.empty() || row.sequence != rows[refs.size() - 1].sequence) {
       const LeaseDependency lease = TRY(parts.shared.reader.dependency(parts.leases[row.sequence]));
       gates.add_sequence({&lease, 1});
-      tables.emplace_back(parts.tables[row.sequence]);
+      sequences.push_back({row.sequence, parts.positions[row.sequence]});
       state_tables.push_back(parts.states[row.sequence].next());
     }
     if (row.wants_logits) logit_rows.push_back(static_cast<std::uint32_t>(refs.size()));
     refs.push_back({gates.sequence_count() - 1, parts.positions[row.sequence]++});
     tokens.push_back(row.token);
   }
+  std::vector<Impl::Blocks> tables;
+  for (std::uint32_t group = 0; group < parts.transformer->kv_layout().n_groups(); ++group)
+    for (const RowRef& at : sequences)
+      tables.push_back(parts.table_of(group, at.sequence, at.position));
+  const std::vector<BlockTableView> views(tables.begin(), tables.end());
   const LaunchStatus status =
       parts.transformer->forward(*parts.weights, {.gates = &gates,
                                                   .rows = refs,
                                                   .tokens = tokens,
-                                                  .block_tables = tables,
+                                                  .block_tables = views,
                                                   .logit_rows = logit_rows,
                                                   .state_tables = state_tables});
   parts.live = status.live;

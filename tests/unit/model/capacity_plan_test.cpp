@@ -26,7 +26,7 @@ TEST_CASE("plan: capacity is whole extents for every tenant, and holds each requ
     CHECK(plan.capacity_bytes == tenants * lease);
     CHECK(plan.extent_bytes / plan.block_bytes * plan.extents_per_tenant >= plan.blocks_per_tenant);
     CHECK(plan.capacity_bytes / plan.extent_bytes <= 1024);
-    CHECK(plan.blocks_per_tenant == 256 / 16 + record_block_count(256, plan.block_bytes));
+    CHECK(plan.blocks_per_tenant == 256 / 16 + record_block_count({256}, plan.block_bytes));
     CHECK(plan.kv_bytes_per_token * 16 == plan.block_bytes);
   }
 }

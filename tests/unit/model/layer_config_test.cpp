@@ -67,8 +67,12 @@ TEST_CASE("layers: those that read the keys and values of others take no part of
   const KvLayout layout = kv_layout(*config, KvType::F32);
   constexpr std::uint64_t kWindowed = 2 * 16 * 2 * 4 * sizeof(float);
   constexpr std::uint64_t kFull = 2 * 16 * 1 * 8 * sizeof(float);
-  CHECK(layout.block_size_bytes() == 2 * kWindowed + kFull);
-  CHECK(layout.layer(kv_layer_of(*config, 5)).offset_bytes == 2 * kWindowed);
+  static_assert(kWindowed == kFull);
+  CHECK(layout.block_size_bytes() == kFull);
+  CHECK(layout.n_groups() == 3);
+  CHECK(layout.layer(0).group == 1);
+  CHECK(layout.layer(kv_layer_of(*config, 4)).group == 2);
+  CHECK(layout.layer(kv_layer_of(*config, 5)).group == 0);
 }
 
 TEST_CASE("layers: shapes that contradict each other, and missing keys, are refused by name") {

@@ -47,6 +47,8 @@ TEST_CASE("state layout: recurrent layers of a config have pieces, attention has
                    {.n_kv_heads = 1, .head_dim = 16, .n_ff = 32}};
   const KvLayout kv = kv_layout(config, KvType::F16);
   CHECK(kv.block_size_bytes() == 1024);
+  config.windows = {.width = 16, .has_window = {false, true}};
+  CHECK(kv_layout(config, KvType::F16).n_groups() == 1);
   const StateLayout state = state_layout(config, kv);
   CHECK(state.blocks() == 1);
   CHECK(state.pieces(0).size() == 3);

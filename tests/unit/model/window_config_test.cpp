@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "kernels/model/kv_type.hpp"
+#include "kernels/numerics/attention_order.hpp"
 #include "tests/unit/model/config_cases.hpp"
 
 using namespace leasehold;
@@ -124,5 +126,69 @@ TEST_CASE("config: gemma scales embeddings, and the largest models their scores 
                                      .set(key + ".block_count", n_layers));
     REQUIRE(large.has_value());
     CHECK(large->scales.attention == 1.0f / std::sqrt(8.0f));
+  }
+}
+
+namespace {
+
+KvLayout groups_of(const GgufBuilder& builder) {
+  const auto config = config_of(builder);
+  REQUIRE(config.has_value());
+  return kv_layout(*config, KvType::F16);
+}
+
+/// A model of `n_layers` with a window in those whose byte of `pattern` is 1.
+KvLayout groups_of(const std::string& pattern) {
+  const auto n_layers = static_cast<std::uint32_t>(pattern.size());
+  return groups_of(
+      with_pattern(windowed("olmo2", n_layers), "olmo2." + std::string(kPattern), pattern));
+}
+
+/// Checks that the layers of each group lie one behind the other in a block.
+void check_places(const KvLayout& layout) {
+  std::vector<std::uint64_t> ends(layout.n_groups());
+  for (const KvLayer& layer : layout.layers()) {
+    CHECK(layer.offset_bytes == ends.at(layer.group));
+    ends[layer.group] += layer.size_bytes();
+  }
+  for (const std::uint64_t end : ends) CHECK(end > 0);
+  CHECK(layout.block_size_bytes() == std::ranges::max(ends));
+}
+
+}  // namespace
+
+TEST_CASE("windows: layers with a window fill groups of the size of the other layers") {
+  const KvLayout gemma3 = groups_of(windowed("gemma3", 26));  // four layers without a window
+  check_places(gemma3);
+  CHECK(gemma3.block_size_bytes() == 4 * gemma3.layer(0).size_bytes());
+  CHECK(gemma3.window() == KvWindow{.n_groups = 6, .positions = 16});
+  CHECK(gemma3.layer(5).group == 0);
+  CHECK(gemma3.layer(0).group == 1);
+  CHECK(gemma3.layer(25).group == 6);
+  CHECK(groups_of(windowed("gemma2", 4)).n_groups() == 2);
+}
+
+TEST_CASE("windows: a model whose layers are all of one kind has one group") {
+  for (const std::string& pattern : {std::string(5, '\0'), std::string(5, '\1')}) {
+    const KvLayout layout = groups_of(pattern);
+    check_places(layout);
+    CHECK(layout.n_groups() == 1);
+    CHECK(layout.window() == KvWindow{});
+    CHECK(layout.window().first_block(1000) == 0);
+  }
+}
+
+TEST_CASE("windows: many layers with a window beside one without have few groups") {
+  const KvLayout layout = groups_of(std::string(1, '\0') + std::string(63, '\1'));
+  check_places(layout);
+  CHECK(layout.n_groups() <= KvLayout::kMaxGroups);
+  CHECK(layout.block_size_bytes() == 5 * layout.layer(0).size_bytes());
+}
+
+TEST_CASE("windows: the first block is that of the first position which a row reads") {
+  for (const std::uint32_t positions : {1u, 15u, 16u, 17u, 100u}) {
+    const KvWindow window{.n_groups = 1, .positions = positions};
+    for (std::uint32_t position = 0; position < 400; ++position)
+      CHECK(window.first_block(position) == first_position(position, positions) / 16);
   }
 }

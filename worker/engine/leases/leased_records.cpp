@@ -64,6 +64,7 @@ LeasedRecords::Adopted LeasedRecords::adopt(LeaseId lease) {
   const SchedulerLimits& limits = deps_.scheduler->fit().limits();
   AdoptedRecords records({.tokens_per_block = limits.tokens_per_block,
                           .state_blocks = limits.state_blocks,
+                          .window = limits.window,
                           .n_vocab = n_vocab_});
   const std::vector<BlockId> found = find(lease);
   for (const BlockId first : found) {
@@ -116,16 +117,17 @@ Result<std::vector<std::byte>> LeasedRecords::read(LeaseId lease, std::span<cons
 }
 
 Result<void> LeasedRecords::take(LeaseId lease, BlockId first, AdoptedRecords& into) {
+  const SchedulerLimits& limits = deps_.scheduler->fit().limits();
   const std::uint64_t block_bytes = deps_.memory->block_size_bytes();
   const std::vector<std::byte> head =
       TRY(read(lease, std::span(&first, 1), std::min(kRecordHeadBytes, block_bytes)));
   const std::vector<BlockId> blocks =
-      TRY(named_record_blocks(head, first, n_context_, block_bytes));
+      TRY(named_record_blocks(head, first, limits.record_shape(), block_bytes));
   if (blocks.empty()) return fail(Errc::FileCorrupt, "a sequence record changed while it was read");
-  const std::uint64_t most = record_size_bytes(n_context_) + kMaxSamplingListsBytes +
-                             record_state_bytes(deps_.scheduler->fit().limits().state_blocks);
+  const std::uint64_t most = record_size_bytes(limits.record_shape()) + kMaxSamplingListsBytes +
+                             record_state_bytes(limits.state_blocks);
   const std::vector<std::byte> bytes = TRY(read(lease, blocks, std::min(block_bytes, most)));
-  SequenceRecord record = TRY(read_record(bytes, n_context_));
+  SequenceRecord record = TRY(read_record(bytes, limits.record_shape()));
   return into.add(std::move(record), blocks, *deps_.scheduler->blocks().pool_of(lease));
 }
 

@@ -43,7 +43,7 @@ class LeasedRecords {
   };
 
   LeasedRecords(const ModelConfig& model, const Dependencies& dependencies)
-      : n_context_(model.n_context), n_vocab_(model.n_vocab), deps_(dependencies) {}
+      : n_vocab_(model.n_vocab), deps_(dependencies) {}
 
   /// Clears the records that the scheduler released since the last call. Called before any of their
   /// blocks is written again. Records whose lease has ended, or whose extent was reclaimed, are
@@ -63,7 +63,6 @@ class LeasedRecords {
                                       std::uint64_t bytes_per_block);
   Result<void> take(LeaseId lease, BlockId first, AdoptedRecords& into);
 
-  std::uint32_t n_context_;
   std::uint32_t n_vocab_;
   Dependencies deps_;
 };

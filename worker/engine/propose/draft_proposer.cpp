@@ -30,8 +30,12 @@ KvLayout DraftProposer::Config::kv_layout() const {
   return leasehold::kv_layout(model, kv_type);
 }
 
-std::uint32_t DraftProposer::Config::blocks_per_text() const {
+std::uint32_t DraftProposer::Config::blocks_per_group() const {
   return (model.n_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+}
+
+std::uint32_t DraftProposer::Config::blocks_per_text() const {
+  return blocks_per_group() * kv_layout().n_groups();
 }
 
 std::uint64_t DraftProposer::Config::memory_bytes() const {
@@ -51,6 +55,7 @@ BackendLimits DraftProposer::backend_limits(const BackendLimits& engine, const C
           .max_logit_rows = std::max(engine.max_logit_rows, draft.max_logit_rows),
           .rope_dim = std::max(engine.rope_dim, draft.rope_dim),
           .n_vocab = std::max(engine.n_vocab, draft.n_vocab),
+          .n_kv_groups = std::max(engine.n_kv_groups, draft.n_kv_groups),
           .scratch_bytes = engine.scratch_bytes + draft.scratch_bytes};
 }
 
@@ -115,8 +120,11 @@ void DraftProposer::clear(Slot& slot) {
   GateSet gates(next_gate_number(), no_stops_, refusals);
   gates.add_engine_lease(leases_.back());
   gates.add_sequence({});
-  for (std::uint32_t at = 0; at < slot.written; at += KvLayout::kBlockTokens) {
-    const LeasedPiece piece{.to = slot.blocks[at / KvLayout::kBlockTokens], .bytes = zeros_};
+  const std::uint32_t written =
+      (slot.written + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
+  for (std::uint32_t i = 0; i < slot.blocks.size(); ++i) {
+    if (i % config_.blocks_per_group() >= written) continue;
+    const LeasedPiece piece{.to = slot.blocks[i], .bytes = zeros_};
     deps_.engine_gate->run(
         gates, {LaunchSite::KvAppend, 0, Touches::TenantMemory},
         [&](const LaunchPermit& permit) { deps_.backend->write(permit, {&piece, 1}); });
@@ -147,7 +155,8 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
 /// rows that the other texts leave.
 void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most) {
   drafts_.clear();
-  pass_.block_tables.assign(parts.size(), {});
+  const std::uint32_t n_groups = transformer_.kv_layout().n_groups();
+  pass_.block_tables.assign(n_groups * parts.size(), {});
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     Sequence& sequence = *parts[i].sequence;
     const std::uint32_t wanted = std::min({most, parts[i].n_proposed, positions_left(sequence)});
@@ -158,7 +167,8 @@ void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most
     slot.read.erase(differs, slot.read.end());
     // The last known token is computed in any case, because its row has the logits.
     slot.read.resize(std::min(slot.read.size(), sequence.tokens.size() - 1));
-    pass_.block_tables[i] = slot.blocks;
+    for (std::uint32_t group = 0; group < n_groups; ++group)
+      pass_.block_tables[group * parts.size() + i] = slot.table(group, config_.blocks_per_group());
     drafts_.push_back({.sequence = &sequence, .slot = &slot, .index = i, .most = wanted});
   }
   std::ranges::stable_sort(drafts_, {}, &Draft::pending);

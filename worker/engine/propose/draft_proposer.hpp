@@ -46,6 +46,7 @@ class DraftProposer final : public Proposer {
     std::uint32_t max_batch_size = 0;  ///< The engine's batch size.
 
     KvLayout kv_layout() const;
+    std::uint32_t blocks_per_group() const;  ///< Of one text in each group of layers.
     std::uint32_t blocks_per_text() const;
     std::uint64_t memory_bytes() const;  ///< Size of DraftMemory.
   };
@@ -78,9 +79,13 @@ class DraftProposer final : public Proposer {
   /// The positions of a stop slot.
   struct Slot {
     std::uint64_t admission = 0;            // of the sequence that uses the slot; 0: none
-    std::vector<Leased<std::byte>> blocks;  // [blocks_per_text]
+    std::vector<Leased<std::byte>> blocks;  // [n_groups, blocks_per_group]
     std::vector<TokenId> read;              // the tokens at the first positions
     std::uint32_t written = 0;              // positions written since the last clear
+
+    BlockTableView table(std::uint32_t group, std::size_t blocks_per_group) const {
+      return std::span(blocks).subspan(group * blocks_per_group, blocks_per_group);
+    }
   };
   /// A sequence in a call.
   struct Draft {

@@ -17,7 +17,6 @@ Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
 ModelRunner::ModelRunner(const ModelConfig& model, KvType kv_type, const SchedulerLimits& limits,
                          const Dependencies& dependencies)
     : deps_(dependencies),
-      n_context_(model.n_context),
       transformer_(model, kv_type, scratch_limits(limits), *dependencies.backend),
       drawer_({.transformer = &transformer_,
                .gate = dependencies.gate,
@@ -51,6 +50,7 @@ Result<ModelRunner::Decision> ModelRunner::run(const Weights& weights, const Ste
 
 SequenceMask ModelRunner::decide(const StepPlan& plan, const StepBatch& batch) {
   fault_point(FaultSite::WorkerCommitBeforeRecord);
+  const RecordShape shape = deps_.scheduler->fit().limits().record_shape();
   const auto write_records = [&](const LaunchPermit& permit) {
     record_pieces_.clear();
     for (std::uint32_t i = 0; i < plan.parts.size(); ++i) {
@@ -58,7 +58,7 @@ SequenceMask ModelRunner::decide(const StepPlan& plan, const StepBatch& batch) {
       Sequence& sequence = *plan.parts[i].sequence;
       const RecordCommit next =
           sequence.record_commit(drawer_.rows_kept(plan.parts[i], i), drawer_.next_tokens(i));
-      commit_record(record_pieces_, batch.record(i), n_context_, next, sequence.record);
+      commit_record(record_pieces_, batch.record(i), shape, next, sequence.record);
     }
     deps_.backend->write(permit, record_pieces_.pieces());
   };

@@ -77,7 +77,6 @@ class ModelRunner {
   SequenceMask decide(const StepPlan& plan, const StepBatch& batch);
 
   Dependencies deps_;
-  std::uint32_t n_context_;
   Transformer transformer_;
   TokenDrawer drawer_;
   RecordPieces record_pieces_;

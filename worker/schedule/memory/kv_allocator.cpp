@@ -21,18 +21,10 @@ std::optional<ExtentId> cheapest_unused_extent(const Tenancy& tenancy) {
 
 }  // namespace
 
-/// The blocks of the first `n_positions` that the sequence does not hold.
-std::uint32_t KvAllocator::missing_blocks(const Sequence& sequence,
-                                          std::uint32_t n_positions) const {
-  const auto held = static_cast<std::uint32_t>(sequence.blocks.blocks().size());
-  const std::uint32_t needed = limits_.blocks_for(n_positions);
-  return needed - std::min(needed, held);
-}
-
 std::optional<Starved> KvAllocator::reserve_rows(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
-  const std::uint32_t more = missing_blocks(sequence, positions);
+  const std::uint32_t more = sequence.blocks.missing_blocks(positions);
   const std::uint32_t limit = more > 0 ? tenancies_.limit_of(sequence.request) : 0;
   const bool over_quota = more > 0 && tenancies_.used_by(tenancy.tenant) + more > limit;
   if (more > 0 && !over_quota && tenancy.available_blocks() >= more)
@@ -40,8 +32,9 @@ std::optional<Starved> KvAllocator::reserve_rows(Sequence& sequence, std::uint32
   const bool ok = !over_quota && sequence.blocks.reserve(positions, tenancy.pool).has_value();
   // Requests growth one block ahead, so that the broker has usually answered when the block is
   // needed.
-  const std::uint32_t ahead = missing_blocks(sequence, positions + limits_.tokens_per_block);
-  if (ahead > 0 && tenancy.available_blocks() == 0 && !over_quota) tenancy.growth.want(ahead);
+  const std::uint32_t ahead = sequence.blocks.missing_blocks(positions + limits_.tokens_per_block);
+  const std::uint32_t available = tenancy.available_blocks();
+  if (available < ahead && !over_quota) tenancy.growth.want(ahead - available);
   if (ok) return std::nullopt;
   return Starved{.sequence = &sequence, .blocks = more, .over_quota = over_quota};
 }
@@ -49,12 +42,13 @@ std::optional<Starved> KvAllocator::reserve_rows(Sequence& sequence, std::uint32
 bool KvAllocator::reserve_proposed(Sequence& sequence, std::uint32_t n_rows) {
   Tenancy& tenancy = tenancies_.at(sequence.request.lease);
   const std::uint32_t positions = sequence.blocks.committed() + n_rows;
-  const std::uint32_t more = missing_blocks(sequence, positions);
+  const std::uint32_t more = sequence.blocks.missing_blocks(positions);
   if (more == 0) return true;
-  const bool is_free =
-      tenancy.pool.free_blocks() >= more + tenancy.running &&
-      tenancies_.held_by(tenancy.tenant) + more + tenancies_.running_of(*tenancy.account) <=
-          tenancies_.limit_of(sequence.request);
+  const std::uint32_t n_groups = 1 + limits_.window.n_groups;
+  const bool is_free = tenancy.pool.free_blocks() >= more + n_groups * tenancy.running &&
+                       tenancies_.held_by(tenancy.tenant) + more +
+                               n_groups * tenancies_.running_of(*tenancy.account) <=
+                           tenancies_.limit_of(sequence.request);
   return is_free && sequence.blocks.reserve(positions, tenancy.pool).has_value();
 }
 

@@ -40,8 +40,8 @@ class KvAllocator {
   /// rows have their blocks. Requests growth of the lease one block ahead.
   std::optional<Starved> reserve_rows(Sequence& sequence, std::uint32_t n_rows);
   /// Like `reserve_rows`, for rows of proposals: takes free blocks only, and only if afterwards
-  /// each running sequence of the lease could still take its next block, and each sequence of the
-  /// tenant could do so within the quota. Returns false otherwise.
+  /// each running sequence of the lease could still take its next block of each group, and each
+  /// sequence of the tenant could do so within the quota. Returns false otherwise.
   bool reserve_proposed(Sequence& sequence, std::uint32_t n_rows);
 
   // ---- room
@@ -70,8 +70,6 @@ class KvAllocator {
   std::vector<KvChange> take_changes() { return std::exchange(changes_, {}); }
 
  private:
-  std::uint32_t missing_blocks(const Sequence& sequence, std::uint32_t n_positions) const;
-
   const SchedulerLimits& limits_;
   Tenancies& tenancies_;
   std::vector<KvChange> changes_;  // since the last `take_changes`

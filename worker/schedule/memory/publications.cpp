@@ -32,14 +32,14 @@ Result<PromptRequest> Publications::fill_request(LeaseId lease, std::vector<Toke
   }
   if (!found->second.published.empty())
     return fail(Errc::BadRequest, fmt::format("lease {} holds its text", to_string(lease)));
-  const std::size_t blocks = text.size() / tokens_per_block_;
+  const std::size_t blocks = text.size() / limits_.tokens_per_block;
   if (blocks == 0) {
     return fail(Errc::BadRequest,
                 fmt::format("the text has {} tokens, and only full blocks of {} are published; "
                             "publish a longer text",
-                            text.size(), tokens_per_block_));
+                            text.size(), limits_.tokens_per_block));
   }
-  text.resize(blocks * tokens_per_block_);
+  text.resize(blocks * limits_.tokens_per_block);
   return PromptRequest{.tenant = public_owner(),
                        .lease = lease,
                        .engine_request_id = {"/" + to_string(lease)},  // unlike any tenant's id
@@ -55,6 +55,7 @@ void Publications::end_fill(const Sequence& sequence, const Completed& how) {
   const std::span<const PrefixId> chain = sequence.blocks.cached();
   tenancy.published.assign(chain.begin(), chain.end());
   tenancy.prefixes.keep(chain);
+  tenancy.prefixes.windows().reference(windows_of(chain));
   ++revision_;
   (void)report(sequence.request, static_cast<std::uint32_t>(chain.size()));
 }
@@ -81,6 +82,11 @@ void Publications::lease_ends(const Tenancy& tenancy) {
 
 // -------------------------------------------------------------------------------------- readers
 
+/// The entries whose blocks of layers with a window the row after the chain reads.
+std::span<const PrefixId> Publications::windows_of(std::span<const PrefixId> chain) const {
+  return chain.subspan(limits_.first_window(static_cast<std::uint32_t>(chain.size())));
+}
+
 /// Repeats the lookup only after a text was published or has ended.
 const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequence) {
   PublishedMatch& best = tenancy.head.published;
@@ -89,7 +95,8 @@ const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequ
   const OwnedText text{&public_owner(), sequence.tokens};
   for (const auto& [lease, shared] : tenancies_) {
     if (!shared.is_shared || shared.published.empty()) continue;
-    std::vector<PrefixId> chain = shared.prefixes.match(text, tokens_per_block_);
+    std::vector<PrefixId> chain = shared.prefixes.match(text, limits_.tokens_per_block);
+    chain.resize(shared.prefixes.length_with_windows(chain, limits_.window));
     if (chain.size() <= best.chain.size()) continue;
     best.lease = lease;
     best.chain = std::move(chain);
@@ -100,14 +107,20 @@ const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequ
 void Publications::lend(Sequence& sequence, Tenancy& tenancy, const PublishedMatch& match) {
   Tenancy& shared = tenancies_.at(match.lease);
   tenancy.prefixes.borrow(match.chain, shared.prefixes);
-  sequence.blocks.start_with_published(match.chain, shared.prefixes);
+  const std::span<const PrefixId> windows = windows_of(match.chain);
+  shared.prefixes.windows().reference(windows);
+  sequence.blocks.start_with_published(
+      match.chain, shared.prefixes,
+      static_cast<std::uint32_t>(match.chain.size() - windows.size()));
   sequence.shared_lease = match.lease;
   sequence.borrowed = match.chain;
 }
 
 void Publications::give_back(Sequence& sequence) {
   if (!sequence.shared_lease) return;
-  tenancies_.at(*sequence.shared_lease).prefixes.release(sequence.borrowed);
+  PrefixIndex& published = tenancies_.at(*sequence.shared_lease).prefixes;
+  for (const PrefixId id : windows_of(sequence.borrowed)) published.windows().release(id);
+  published.release(sequence.borrowed);
   sequence.shared_lease.reset();
   sequence.borrowed.clear();
 }

@@ -22,8 +22,8 @@ namespace leasehold {
 
 class Publications {
  public:
-  Publications(std::uint32_t tokens_per_block, Tenancies& tenancies)
-      : tokens_per_block_(tokens_per_block), tenancies_(tenancies) {}
+  Publications(const SchedulerLimits& limits, Tenancies& tenancies)
+      : limits_(limits), tenancies_(tenancies) {}
 
   // ---- fills
 
@@ -51,9 +51,10 @@ class Publications {
   void give_back(Sequence& sequence);
 
  private:
+  std::span<const PrefixId> windows_of(std::span<const PrefixId> chain) const;
   bool report(const PromptRequest& request, Result<std::uint32_t> blocks);
 
-  std::uint32_t tokens_per_block_;
+  const SchedulerLimits& limits_;
   Tenancies& tenancies_;
   std::uint64_t revision_ = 1;
   std::vector<PrefixFilled> filled_;  // since the last `take_filled`

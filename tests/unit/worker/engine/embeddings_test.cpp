@@ -158,7 +158,7 @@ TEST_CASE("embeddings: a preempted prompt keeps what it has pooled") {
   const std::size_t block = sizes.engine().kv_block_size_bytes();
   RigOptions options;
   options.limits.token_budget = 5;
-  options.extent_bytes = block * (5 + 2 * record_block_count(sizes.config().n_context, block));
+  options.extent_bytes = block * (5 + 2 * record_block_count({sizes.config().n_context}, block));
   Embedded embedded(options);
   REQUIRE(embedded.rig.submit(
       embedded.rig.request("t", embedded.lease, "older", embedded.rig.encode("The dog"), 35)));

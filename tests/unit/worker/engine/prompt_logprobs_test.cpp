@@ -134,7 +134,7 @@ TEST_CASE("prompt logprobs: a preempted prompt continues after the positions tha
   const std::size_t block = sizes.engine().kv_block_size_bytes();
   RigOptions options;
   options.limits.token_budget = 5;
-  options.extent_bytes = block * (5 + 2 * record_block_count(sizes.config().n_context, block));
+  options.extent_bytes = block * (5 + 2 * record_block_count({sizes.config().n_context}, block));
   Scored scored(options);
   REQUIRE(scored.rig.submit(
       scored.rig.request("t", scored.lease, "older", scored.rig.encode("The dog"), 35)));

@@ -223,4 +223,85 @@ TEST_CASE("adopted records: a record that is wrong adds nothing") {
   CHECK(lease.add(record({4, 5, 6}, 20), {11}));  // the same record without a fault
 }
 
+namespace {
+
+constexpr std::uint32_t kLong = KvLayout::kBlockTokens;  // positions of a block
+constexpr KvWindow kTwoWindows{.n_groups = 2, .positions = 20};
+
+/// A lease of a model with two groups of layers that have a window.
+struct LeaseWithWindows : Lease {
+  LeaseWithWindows() {
+    pool.add_extent(ExtentId{8}, 30);
+    records = AdoptedRecords({.tokens_per_block = kLong, .window = kTwoWindows, .n_vocab = kVocab});
+  }
+  /// 71 tokens, 70 of them committed, in blocks 0 to 4. The next full block's row reads blocks 2 to
+  /// 4, whose window blocks are {8, 4} to {8, 9}.
+  static SequenceRecord windowed() {
+    SequenceRecord made = record({0, 1, 2, 3, 4});
+    made.tokens = text(71);
+    made.committed = 70;
+    made.windows.assign(4, BlockId{});
+    for (std::uint32_t i = 4; i < 10; ++i) made.windows.push_back({ExtentId{8}, i});
+    return made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("adopted records: the blocks of a window are cached with the text, and others are free") {
+  LeaseWithWindows lease;
+  REQUIRE(lease.add(LeaseWithWindows::windowed()));
+  CHECK(lease.cache() == 5 + 6);
+  CHECK(lease.pool.held_blocks() == lease.index.unused());
+  CHECK(lease.pool.holds({ExtentId{8}, 4}));
+  CHECK_FALSE(lease.pool.holds({ExtentId{8}, 3}));
+  const std::vector<TokenId> tokens = text(71);
+  const auto chain = lease.index.match({&lease.owner, tokens}, kLong);
+  REQUIRE(chain.size() == 4);
+  CHECK(lease.index.length_with_windows(chain, kTwoWindows) == 4);
+  CHECK(lease.index.length_with_windows(std::span(chain).first(3), kTwoWindows) == 0);
+  const OwnedText rest{&lease.owner, std::span(tokens).subspan(64, 6)};
+  const auto end = lease.index.take_tail(chain.back(), rest);
+  REQUIRE(end);
+  CHECK(end->positions == 6);
+  CHECK(end->window == std::vector<BlockId>{{ExtentId{8}, 8}, {ExtentId{8}, 9}});
+}
+
+TEST_CASE("adopted records: a record whose window is missing or used by others adds nothing") {
+  LeaseWithWindows lease;
+  const auto refused = [&](auto spoil) {
+    SequenceRecord made = LeaseWithWindows::windowed();
+    spoil(made);
+    const Result<void> added = lease.add(std::move(made));
+    return !added && added.error().code == Errc::FileCorrupt;
+  };
+  CHECK(refused([](SequenceRecord& made) { made.windows.clear(); }));
+  CHECK(refused([](SequenceRecord& made) { made.windows.pop_back(); }));
+  CHECK(refused([](SequenceRecord& made) { made.windows[4] = {ExtentId{8}, 30}; }));
+  CHECK(refused([](SequenceRecord& made) { made.windows[4] = made.windows[5]; }));
+  CHECK(refused([](SequenceRecord& made) { made.windows[4] = {kExtent, 1}; }));
+  CHECK(refused([](SequenceRecord& made) { made.windows[4] = {kExtent, 10}; }));
+  REQUIRE(lease.add(LeaseWithWindows::windowed()));
+  // The same text in other blocks, but with the first record's block of another group.
+  SequenceRecord other = LeaseWithWindows::windowed();
+  for (BlockId& block : other.blocks) block.index += 5;
+  std::swap(other.windows[4], other.windows[5]);
+  CHECK_FALSE(lease.add(other, {15}));
+  CHECK(lease.cache() == 11);
+}
+
+TEST_CASE("adopted records: a part of a text does not take the window of the whole text") {
+  LeaseWithWindows lease;
+  SequenceRecord whole = LeaseWithWindows::windowed();
+  whole.tokens = text(81);
+  whole.committed = 80;
+  REQUIRE(lease.add(whole));
+  SequenceRecord part = LeaseWithWindows::windowed();
+  part.tokens = text(81);
+  for (BlockId& block : part.blocks) block.index += 5;
+  REQUIRE(lease.add(part, {15}));
+  lease.cache();
+  CHECK(lease.pool.held_blocks() == lease.index.unused());
+}
+
 }  // namespace leasehold

@@ -156,9 +156,9 @@ TEST_CASE("recurrent state: an end whose text goes on differently has no state f
   pools.table.free(pools.pool, pools.index);
   const PrefixId first = pools.index.match(kStateText, 4).front();
   const std::vector<TokenId> other{4, 9, 9};
-  CHECK_FALSE(pools.index.has_tail(first, {&kStateOwner, std::span(other).first(1)}, true));
-  CHECK(pools.index.has_tail(first, {&kStateOwner, std::span(other).first(1)}, false));
-  CHECK_FALSE(pools.index.has_tail(first, {&kStateOwner, other}, true));
+  CHECK_FALSE(pools.index.find_tail(first, {&kStateOwner, std::span(other).first(1)}, true));
+  CHECK(pools.index.find_tail(first, {&kStateOwner, std::span(other).first(1)}, false));
+  CHECK_FALSE(pools.index.find_tail(first, {&kStateOwner, other}, true));
 }
 
 TEST_CASE("recurrent state: a sequence that starts with a cached state takes one more copy") {

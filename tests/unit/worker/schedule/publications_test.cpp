@@ -33,7 +33,7 @@ struct SharedLease : PartsFixture {
   }
 
   std::vector<TokenId> text = std::vector<TokenId>(40);
-  Publications publications{kBlock, tenancies};
+  Publications publications{limits, tenancies};
 };
 
 }  // namespace

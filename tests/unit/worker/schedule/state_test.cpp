@@ -146,7 +146,7 @@ TEST_CASE("state: states take at most half of a lease") {
   Texts texts(40);
   for (std::uint32_t i = 0; i < 30; ++i)
     texts.run("r" + std::to_string(i), std::vector<TokenId>(3, static_cast<TokenId>(20 + i)));
-  CHECK(texts.tenancy().prefixes.states().blocks() == 20);
+  CHECK(texts.tenancy().prefixes.states().unused() == 20);
 }
 
 TEST_CASE("state: a snapshot that is not made leaves no block behind and is made later") {
@@ -164,7 +164,7 @@ TEST_CASE("state: a snapshot that is not made leaves no block behind and is made
   }
   while (texts.scheduler.has_work()) texts.swap_tick();
   CHECK(texts.tenancy().pool.held_blocks() == texts.tenancy().prefixes.unused());
-  CHECK((texts.tenancy().prefixes.states().blocks() > 0) != is_cancelled);
+  CHECK((texts.tenancy().prefixes.states().unused() > 0) != is_cancelled);
 }
 
 TEST_CASE("state: the text of a shared lease is refused, because no state is published with it") {

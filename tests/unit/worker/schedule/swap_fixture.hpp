@@ -1,7 +1,7 @@
 /// A scheduler with a simulated engine whose blocks have contents: what a row computes depends on
 /// its token and on all tokens before it. Each tick checks that every planned row finds the
-/// contents of the rows before it, and the recurrent state of the row before it, wherever copies,
-/// caching and freeing have put them.
+/// contents of the rows before it, in groups with a window those of its window, and the recurrent
+/// state of the row before it, wherever copies, caching and freeing have put them.
 #pragma once
 
 #include <array>
@@ -133,6 +133,36 @@ class SwapFixture : public SchedulerFixture {
       }
     }
     write_state(sequence.blocks, ~committed_content, ~content);
+    write_windows(part);
+  }
+
+  /// Each row finds the contents of its window in every group of layers, and writes its own.
+  void write_windows(const PlannedRows& part) {
+    const WindowBlocks& windows = part.sequence->blocks.windows();
+    const KvWindow& window = windows.shape().window;
+    const std::uint32_t committed = part.sequence->blocks.committed();
+    std::vector<std::uint64_t> contents;
+    std::uint64_t content = 1;
+    for (std::uint32_t i = 0; i < committed + part.n_rows; ++i) {
+      content =
+          content * 6364136223846793005u + static_cast<std::uint64_t>(part.sequence->tokens[i]) + 1;
+      contents.push_back(content);
+    }
+    for (std::uint32_t group = 0; group < window.n_groups; ++group) {
+      const auto at = [&](std::uint32_t position) -> std::uint64_t& {
+        REQUIRE(!windows.of(position / kBlock).empty());
+        return contents_[windows.of(position / kBlock)[group]][position % kBlock];
+      };
+      for (std::uint32_t row = committed; row < contents.size(); ++row) {
+        at(row) = contents[row] ^ group;
+        const std::uint32_t first = row < window.positions ? 0 : row + 1 - window.positions;
+        for (std::uint32_t i = first; i <= row; ++i) {
+          if (at(i) == (contents[i] ^ group)) continue;
+          CAPTURE(part.sequence->request.engine_request_id.value, row, i, committed, group);
+          REQUIRE(at(i) == (contents[i] ^ group));
+        }
+      }
+    }
   }
 
   std::uint64_t next_swap_extent_ = 1'000'000;

@@ -16,8 +16,13 @@ constexpr int kOperations = 100'000;
 
 class SwapWalk {
  public:
-  SwapWalk(std::uint64_t seed, std::uint32_t state_blocks)
-      : random_(seed), fixture_({.state_blocks = state_blocks}), state_blocks_(state_blocks) {
+  SwapWalk(std::uint64_t seed, std::uint32_t state_blocks, const KvWindow& window)
+      : random_(seed),
+        fixture_({.token_budget = window.n_groups > 0 ? 16u : 256u,
+                  .state_blocks = state_blocks,
+                  .window = window}),
+        state_blocks_(state_blocks),
+        window_blocks_(window.n_groups * window.most_blocks(16)) {
     for (std::uint32_t slot = 1; slot <= kSlots; ++slot) open(slot);
   }
 
@@ -67,9 +72,9 @@ class SwapWalk {
     const LeaseId lease{slot, ++generation_};
     const TenantId tenant{"t" + std::to_string(slot)};
     const std::uint32_t of_states = 2 * kStateCopies * state_blocks_;
-    fixture_.limit_blocks(12 + of_states, tenant, 4);
-    fixture_.add_lease(lease, tenant, 8 + of_states);
-    fixture_.grow_swap(lease, 3 + state_blocks_);
+    fixture_.limit_blocks(12 + of_states + 2 * window_blocks_, tenant, 4);
+    fixture_.add_lease(lease, tenant, 8 + of_states + window_blocks_ + window_blocks_ / 2);
+    fixture_.grow_swap(lease, 3 + state_blocks_ + window_blocks_);
     leases_[slot] = lease;
   }
   LeaseId any_lease() { return leases_[static_cast<std::uint32_t>(1 + random_.below(kSlots))]; }
@@ -179,6 +184,7 @@ class SwapWalk {
   SeededRandom random_;
   SwapFixture fixture_;
   std::uint32_t state_blocks_;
+  std::uint32_t window_blocks_;  // of one request
   std::map<std::uint32_t, LeaseId> leases_;
   std::map<std::string, Open> open_;
   std::set<std::string> swapped_now_;  // before the events that are noted
@@ -192,9 +198,10 @@ class SwapWalk {
 
 TEST_CASE("swap: random requests, ends and failed steps lose no block and no content") {
   const std::uint64_t seed = test_seed(11);
-  const std::uint32_t state_blocks = GENERATE(0u, 1u);
-  CAPTURE(seed, state_blocks);
-  SwapWalk walk(seed, state_blocks);
+  const auto [state_blocks, window] = GENERATE(
+      table<std::uint32_t, KvWindow>({{0, {}}, {1, {}}, {0, {.n_groups = 2, .positions = 20}}}));
+  CAPTURE(seed, state_blocks, window.positions);
+  SwapWalk walk(seed, state_blocks, window);
   while (walk.operations() < kOperations) walk.step();
   walk.finish();
   // Or the walk is too short to prove anything.

@@ -7,7 +7,7 @@ namespace leasehold::testing {
 namespace {
 
 struct Queue : PartsFixture {
-  Publications publications{kBlock, tenancies};
+  Publications publications{limits, tenancies};
   Transfers transfers{running};
   SwapPlanner swap{limits, tenancies, running, kv, transfers};
   PendingEvents events;

@@ -36,7 +36,7 @@ struct ThreeEntries {
 TEST_CASE("cached states: their blocks can be evicted, whether or not the entry is used") {
   ThreeEntries cached;
   CHECK(cached.index.unused() == 7);
-  CHECK(cached.index.states().blocks() == 4);
+  CHECK(cached.index.states().unused() == 4);
   cached.index.keep(cached.chain);
   CHECK(cached.index.unused() == 4);
 }
@@ -44,7 +44,7 @@ TEST_CASE("cached states: their blocks can be evicted, whether or not the entry 
 TEST_CASE("cached states: a state leaves with its entry") {
   ThreeEntries cached;
   CHECK(cached.index.evict(1) == Blocks{state_block(12), state_block(13, 2), state_block(2)});
-  CHECK(cached.index.states().blocks() == 2);
+  CHECK(cached.index.states().unused() == 2);
   CHECK(cached.index.unused() == 4);
 }
 
@@ -72,6 +72,60 @@ TEST_CASE("cached states: a state leaves with the extent of any of its blocks") 
   CHECK(cached.index.evict_extent(ExtentId{2}) == Blocks{state_block(12), state_block(13, 2)});
   CHECK(cached.index.size() == 3);
   CHECK(cached.index.unused_by_extent().at(ExtentId{1}) == 5);
+}
+
+namespace {
+
+/// A chain of three unused blocks, 0 to 2, each with a window block 20 to 22, of which the first
+/// was left behind by a sequence that went on.
+struct ThreeWindows : ThreeEntries {
+  ThreeWindows() {
+    for (std::uint32_t i = 0; i < 3; ++i) index.windows().set(chain[i], {state_block(20 + i)});
+    index.windows().reference(chain);
+    for (const PrefixId id : {chain[1], chain[2]}) index.windows().release(id);
+    index.windows().release(chain[0], EntryBlocks::Turn::Early);
+    index.states().take(chain[0]);
+    index.states().take(chain[2]);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("cached windows: what a sequence left behind leaves first, the rest with its entry") {
+  ThreeWindows cached;
+  CHECK(cached.index.unused() == 6);
+  CHECK(cached.index.evict(1) == Blocks{state_block(20)});
+  CHECK(cached.index.evict(1) == Blocks{state_block(22), state_block(2)});
+  CHECK(cached.index.evict(5) == Blocks{state_block(21), state_block(1), state_block(0)});
+  CHECK(cached.index.unused() == 0);
+}
+
+TEST_CASE("cached windows: those of used entries leave when no entry is unused, used ones do not") {
+  ThreeWindows cached;
+  cached.index.keep(cached.chain);
+  cached.index.windows().reference(std::span(cached.chain).subspan(2));
+  CHECK(cached.index.unused() == 2);
+  CHECK(cached.index.windows().unused_of(cached.chain) == 2);
+  CHECK(cached.index.evict(9) == Blocks{state_block(20), state_block(21)});
+  CHECK(cached.index.windows().has(cached.chain[2]));
+  CHECK(cached.index.evict_extent(ExtentId{1}).empty());
+  cached.index.windows().release(cached.chain[2]);
+  CHECK(cached.index.evict_extent(ExtentId{1}) == Blocks{state_block(22)});
+}
+
+TEST_CASE("cached windows: a chain is used up to where the next row finds its window") {
+  ThreeWindows cached;
+  const auto length = [&](std::uint32_t positions) {
+    return cached.index.length_with_windows(cached.chain, {.n_groups = 1, .positions = positions});
+  };
+  CHECK(length(17) == 3);
+  CHECK(length(40) == 3);
+  (void)cached.index.windows().take(cached.chain[1]);
+  CHECK(length(17) == 3);
+  CHECK(length(18) == 1);
+  CHECK(cached.index.length_with_windows(cached.chain, {}) == 3);
+  (void)cached.index.windows().take(cached.chain[0]);
+  CHECK(length(40) == 0);
 }
 
 }  // namespace leasehold

@@ -1,0 +1,86 @@
+/// The blocks of one sequence in the groups of layers with a window (KvLayout): for each block of
+/// positions from `first` to `end` a block of every such group. Earlier positions have none,
+/// because no row after the last full block reads them.
+///
+/// Pure bookkeeping: it never touches memory. A model without such groups has no blocks here.
+/// Threads: one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/kv_layout.hpp"
+#include "worker/kv/block_pool.hpp"
+
+namespace leasehold {
+
+/// What the groups with a window need of a sequence.
+struct WindowShape {
+  KvWindow window;
+  std::uint32_t step_rows = 0;  ///< The most rows of the sequence in a step.
+
+  bool exists() const { return window.n_groups > 0; }
+  /// The first block of positions that a sequence keeps: what the row after its last full block
+  /// reads, so that another text can start there.
+  std::uint32_t first(std::uint32_t committed) const {
+    return window.first_block(committed / KvLayout::kBlockTokens * KvLayout::kBlockTokens);
+  }
+  /// The end of the blocks that a sequence reserves for `n_blocks` blocks of positions, of which
+  /// `committed` positions are computed.
+  std::uint32_t end(std::uint32_t committed, std::uint32_t n_blocks) const {
+    return std::min(n_blocks,
+                    committed / KvLayout::kBlockTokens + KvWindow::blocks_ahead(step_rows));
+  }
+  /// Blocks that a text of `n_blocks` blocks of positions holds at most.
+  std::uint32_t most_blocks(std::uint32_t n_blocks) const {
+    return window.n_groups * std::min(n_blocks, window.most_blocks(step_rows));
+  }
+};
+
+class WindowBlocks {
+ public:
+  explicit WindowBlocks(const WindowShape& shape) : shape_(shape) {}
+
+  const WindowShape& shape() const { return shape_; }
+  bool exists() const { return shape_.exists(); }
+
+  /// Starts with the blocks of block `first` of the positions and of those after it,
+  /// [n_groups] each. Precondition: there are no blocks yet.
+  void start(std::uint32_t first, std::vector<BlockId> blocks);
+  /// Appends the blocks of the next blocks of positions, [n_groups] each.
+  void append(std::span<const BlockId> blocks);
+  /// Takes the missing blocks up to `end`. Precondition: the pool has them.
+  void take_filled(std::uint32_t end, BlockPool& pool);
+  /// Another object for the same positions: the blocks before `shared` are the same, and the others
+  /// are taken from `pool`. Precondition: the pool has them.
+  WindowBlocks copy(std::uint32_t shared, BlockPool& pool) const;
+  /// The blocks that are missing up to `end`.
+  std::uint32_t missing(std::uint32_t end) const {
+    return shape_.window.n_groups * (std::max(end, this->end()) - this->end());
+  }
+  /// Releases the blocks from `end` on.
+  void trim(std::uint32_t end, BlockPool& pool);
+  /// Forgets the blocks before `first`, which belong to the caller from then on.
+  void forget_before(std::uint32_t first);
+  /// Uses the blocks for the first positions instead; their content is lost.
+  void restart() { first_ = 0; }
+
+  std::uint32_t first() const { return first_; }
+  std::uint32_t end() const {
+    return exists() ? first_ + static_cast<std::uint32_t>(blocks_.size()) / shape_.window.n_groups
+                    : 0;
+  }
+  /// The blocks of block `index` of the positions, [n_groups]; empty if there are none.
+  std::span<const BlockId> of(std::uint32_t index) const { return between(index, index + 1); }
+  /// The blocks from `from` to `to`, [blocks of positions, n_groups].
+  std::span<const BlockId> between(std::uint32_t from, std::uint32_t to) const;
+
+ private:
+  WindowShape shape_;
+  std::uint32_t first_ = 0;
+  std::vector<BlockId> blocks_;  // [end - first, n_groups]
+};
+
+}  // namespace leasehold
