@@ -91,6 +91,7 @@ struct World {
   TemporaryDirectory files = TemporaryDirectory::create("test").value();
   std::filesystem::path directory = files.path();
   boost::asio::io_context io{1};
+  std::chrono::seconds longest_work{0};  ///< Of threads that post to the loop.
   ManualTimers timers;
   FakeServer broker, worker;
   wire::RequestSubmit request;  ///< The request of the session.
