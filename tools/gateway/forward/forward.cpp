@@ -71,7 +71,7 @@ class Forwarding {
   awaitable<bool> note_loss(HostId host, Error error, bool is_gone) {
     if (shared_.is_cut) {
       // A host may have done what stores something, so that is not to be sent again.
-      if (is_repeatable()) error = gateway_stopped(request_.is_resumable);
+      if (is_repeatable()) error = with_retry_advice(gateway_stopped(), request_.is_resumable);
       co_await client_.fail(std::move(error));
       co_return false;
     }
