@@ -181,7 +181,8 @@ void TextRelay::log_other_arithmetic(const Attempt& attempt, const std::string& 
 
 /// Reads the whole refusal, so that it can be passed on.
 awaitable<void> TextRelay::note_refusal(AttemptId id, HostId host, HostExchange exchange) {
-  auto refusal = co_await read_refusal(*shared_, host, std::move(exchange));
+  ClientForm form = ClientForm::of(*client_);
+  auto refusal = co_await read_refusal(*shared_, host, std::move(exchange), std::move(form));
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) co_return;
   if (!refusal) {

@@ -235,4 +235,18 @@ TEST_CASE("gateway: a resumed stream continues on another host, which gets the c
   CHECK(second.asked()[0].body.at("emitted") == Json::array({Json::array({100, 101, 102})}));
 }
 
+TEST_CASE("gateway: a refusal that is too large to be kept is no death of the host") {
+  EmbeddingHosts hosts;
+  for (FakeHost* host : {hosts.one, hosts.other})
+    host->refuse_with(400, "BadRequest", std::string(2 << 20, 'x'));
+  const HttpReply embedding_refused = hosts.gateway.send(embedding());
+  CHECK(embedding_refused.status == 400);
+  CHECK(embedding_refused.json().at("error").at("code") == "MessageTooLarge");
+  CHECK(hosts.other->posts() == 0);
+  const HttpReply text_refused =
+      hosts.gateway.send(post("/v1/chat/completions", kForwardKey, chat(true)));
+  CHECK(text_refused.status == 400);
+  CHECK(hosts.one->asked().size() + hosts.other->asked().size() == 1);
+}
+
 }  // namespace leasehold::testing

@@ -91,7 +91,9 @@ class Forwarding {
 
   /// The host refuses the request. Another one may not.
   awaitable<bool> note_refusal(HostWatch& watch, HostExchange exchange) {
-    auto refusal = co_await read_refusal(shared_, watch.host(), std::move(exchange));
+    ClientForm form = ClientForm::of(client_);
+    auto refusal =
+        co_await read_refusal(shared_, watch.host(), std::move(exchange), std::move(form));
     if (client_.stream().is_ended()) co_return false;
     if (!refusal) co_return co_await note_loss(watch.host(), refusal.error(), true);
     watch.release();  // the client may take long to read the refusal
