@@ -235,7 +235,7 @@ TEST_CASE("gateway: a resumed stream continues on another host, which gets the c
   CHECK(second.asked()[0].body.at("emitted") == Json::array({Json::array({100, 101, 102})}));
 }
 
-TEST_CASE("gateway: a refusal that is too large to be kept is no death of the host") {
+TEST_CASE("gateway: a host whose refusal is too large to be kept is not a dead host") {
   EmbeddingHosts hosts;
   for (FakeHost* host : {hosts.one, hosts.other})
     host->refuse_with(400, "BadRequest", std::string(2 << 20, 'x'));

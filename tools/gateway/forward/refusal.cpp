@@ -41,8 +41,7 @@ std::optional<Errc> code_of(const std::string& text) {
   return errc_from_name(text);
 }
 
-/// Stands for a refusal that is too large to be kept. It says nothing of the cause, which the host
-/// alone knows.
+/// Replaces a refusal that is too large to be kept. The cause is in what was not read.
 WholeAnswer too_large(const ClientForm& form, int status, const Error& error) {
   const std::string message = fmt::format("the status is {}, and {}", status, error.detail);
   http::Answer answer = plain_error(form.api, status, name(error.code), message, form.x_request_id);
