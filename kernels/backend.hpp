@@ -49,7 +49,7 @@ struct BackendLimits {
   std::uint32_t max_logit_rows = 64;
   std::uint32_t rope_dim = 0;
   std::uint32_t n_vocab = 0;
-  std::uint32_t n_kv_groups = 1; ///< KvLayout::n_groups().
+  std::uint32_t n_kv_groups = 1;  ///< KvLayout::n_groups().
   /// The most blocks of a copy of a sequence's recurrent state; 0: no layer has such a state.
   std::uint32_t state_blocks = 0;
   std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.

@@ -65,9 +65,8 @@ Error with_retry_advice(Error error, bool is_resumable) {
   return error;
 }
 
-Error gateway_stopped(bool is_resumable) {
-  return with_retry_advice({Errc::Draining, "this gateway stops before the answer has ended"},
-                           is_resumable);
+Error gateway_stopped() {
+  return {Errc::Draining, "this gateway stops before the answer has ended"};
 }
 
 http::Answer error_answer(Api api, const Error& error, std::string_view x_request_id) {

@@ -28,7 +28,7 @@ bool is_repeatable(std::string_view method, std::string_view path);
 /// with Last-Event-ID.
 Error with_retry_advice(Error error, bool is_resumable);
 /// The end of a request that outlasts the drain timeout.
-Error gateway_stopped(bool is_resumable);
+Error gateway_stopped();
 
 /// Status, Retry-After and body.
 http::Answer error_answer(Api api, const Error& error, std::string_view x_request_id);

@@ -163,18 +163,14 @@ awaitable<void> ClientConnection::answer_text(ClientExchange& client, std::strin
     co_await client.fail(facts.error());
     co_return;
   }
-  // A client that comes back asks for a text that one host keeps: the one that its key and prompt
-  // lead to.
-  const bool comes_back = client.head().only("Last-Event-ID").has_value();
   ShareOf replay(shared_->replays, owner);
-  const bool is_kept = !comes_back && replay.take(body.size());
-  if (!is_kept) {
-    if (!comes_back) ++shared_->metrics.not_replayable;
+  if (!replay.take(body.size())) {
+    ++shared_->metrics.not_replayable;
     Forwarded request{.body = std::move(body),
                       .model = facts->model,
                       .placement = placement_digest(client.head().api_key(), facts->prompt),
                       .says_continue = true,
-                      .is_resumable = comes_back || facts->resumable};
+                      .is_resumable = facts->resumable};
     co_await forward(*shared_, client, std::move(request));
     co_return;
   }

@@ -181,7 +181,8 @@ void TextRelay::log_other_arithmetic(const Attempt& attempt, const std::string& 
 
 /// Reads the whole refusal, so that it can be passed on.
 awaitable<void> TextRelay::note_refusal(AttemptId id, HostId host, HostExchange exchange) {
-  auto refusal = co_await read_refusal(*shared_, host, std::move(exchange));
+  ClientForm form = ClientForm::of(*client_);
+  auto refusal = co_await read_refusal(*shared_, host, std::move(exchange), std::move(form));
   const auto found = attempts_.find(id);
   if (found == attempts_.end()) co_return;
   if (!refusal) {
@@ -243,8 +244,7 @@ void TextRelay::close_attempts() {
 /// The client is gone, or the gateway waits no longer.
 void TextRelay::leave() {
   if (client_->stream().is_ended()) return pass(ClientLeft{});
-  const bool is_stream = request_.facts.form == AnswerForm::Events;
-  pass(GatewayStopped{gateway_stopped(is_stream && request_.facts.resumable)});
+  pass(GatewayStopped{gateway_stopped()});
 }
 
 awaitable<void> TextRelay::run() {
@@ -353,6 +353,12 @@ http::Answer TextRelay::answer_of(const FailRequest& failed) const {
 }
 
 awaitable<void> TextRelay::send_failure(FailRequest failed) {
+  const ErrorOutcome outcome = outcome_of(failed.error.code, TextStage::Continuing);
+  const bool has_begun = !stream_fields_.empty();
+  const bool is_stream = request_.facts.form == AnswerForm::Events;
+  if (has_begun && outcome == ErrorOutcome::Move)
+    failed.error =
+        with_retry_advice(std::move(failed.error), is_stream && request_.facts.resumable);
   if (!client_->has_begun()) {
     co_await client_->send(answer_of(failed));
     co_return;

@@ -1,6 +1,7 @@
 // Files, batches and lists behind a gateway, and its list of hosts.
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <memory>
 
 #include "tests/process/gateway/fake_host.hpp"
 #include "tests/process/gateway/gateway_process.hpp"
@@ -198,11 +199,23 @@ TEST_CASE("gateway: an answer says at its start that it cannot continue elsewher
   FakeHost host("h");
   GatewayProcess gateway({host.address()});
   REQUIRE(gateway.has_health(200));
-  const auto head_of = [&](const std::string& more) {
-    return gateway.send(post("/v1/chat/completions", kFilesKey, chat(true), more)).head;
-  };
-  CHECK_THAT(head_of("Last-Event-ID: 1.1-5f3a9c2b\r\n"), Contains("Leasehold-Continue: no\r\n"));
-  CHECK_THAT(head_of(""), !Contains("Leasehold-Continue"));
+  Json body = chat(true);
+  CHECK_THAT(gateway.send(post("/v1/chat/completions", kFilesKey, body)).head,
+             !Contains("Leasehold-Continue"));
+  host.allow(0);
+  body["unused"] = std::string(511 << 10, 'x');
+  const std::string large = post("/v1/chat/completions", kFilesKey, body);
+  constexpr std::size_t kHeld = 32;  // half of what the gateway keeps for all owners
+  std::vector<std::unique_ptr<HttpClient>> clients;
+  for (std::size_t i = 0; i < kHeld; ++i) {
+    clients.push_back(std::make_unique<HttpClient>(gateway.address()));
+    clients.back()->write(large);
+  }
+  REQUIRE(eventually([&] { return host.running() == kHeld; }));
+  HttpClient client(gateway.address());
+  client.write(large);
+  CHECK(client.read_until(
+      [](const std::string& text) { return text.contains("Leasehold-Continue: no\r\n"); }));
 }
 
 TEST_CASE("gateway: another arithmetic continues a text only if its request says so") {

@@ -79,6 +79,12 @@ struct ImpatientGateway {
   }
 };
 
+Json resumable_chat() {
+  Json body = chat(true);
+  body["resumable"] = true;
+  return body;
+}
+
 /// The error event of a chat's stream, which is the last one before the end.
 Json error_of(const HttpReply& reply) {
   const auto events = reply.events();
@@ -164,9 +170,7 @@ TEST_CASE("gateway: a client that leaves after its upload ends no other request"
 
 TEST_CASE("gateway: a stream that outlasts the drain ends with an error that says how to go on") {
   ImpatientGateway stopping;
-  Json body = chat(true);
-  body["resumable"] = true;
-  const Json error = error_of(stopping.cut(body));
+  const Json error = error_of(stopping.cut(resumable_chat()));
   CHECK(error.at("code") == "Draining");
   CHECK_THAT(error.at("message").get<std::string>(),
              Contains("gateway stops") && Contains("Last-Event-ID"));
@@ -189,23 +193,60 @@ TEST_CASE("gateway: an answer without a stream that outlasts the drain is refuse
 
 TEST_CASE("gateway: a drain waits for a stream that was resumed, and ends it with an error") {
   ImpatientGateway stopping;
-  const Json error = error_of(stopping.cut(chat(true), "Last-Event-ID: 1\r\n"));
+  const Json error = error_of(stopping.cut(resumable_chat(), "Last-Event-ID: 1\r\n"));
   CHECK(error.at("code") == "Draining");
   CHECK_THAT(error.at("message").get<std::string>(), Contains("Last-Event-ID"));
 }
 
-TEST_CASE("gateway: a resumed stream whose host dies ends with an error that says how to go on") {
+TEST_CASE(
+    "gateway: without another host a resumed stream ends with an error that says how to go on") {
   FakeHost host("h");
   host.allow(2);
-  GatewayProcess gateway({host.address()});
+  GatewayProcess gateway({host.address()}, {"--move-timeout-ms", "100"});
   REQUIRE(gateway.has_health(200));
   HttpClient client(gateway.address());
-  client.write(post("/v1/chat/completions", kForwardKey, chat(true), "Last-Event-ID: 1\r\n"));
+  client.write(post("/v1/chat/completions", kForwardKey, resumable_chat(), "Last-Event-ID: 1\r\n"));
   REQUIRE(client.read_until([](const std::string& text) { return text.contains("w1 "); }));
   host.die();
   const Json error = error_of(client.reply());
   CHECK(error.at("code") == "ConnectionLost");
   CHECK_THAT(error.at("message").get<std::string>(), Contains("Last-Event-ID"));
+}
+
+TEST_CASE("gateway: a resumed stream continues on another host, which gets the client's last id") {
+  FakeHost a("a"), b("b");
+  a.allow(3);
+  b.allow(3);
+  GatewayProcess gateway({a.address(), b.address()}, {"--beat-ms", "50"});
+  REQUIRE(eventually([&] { return gateway.logs("name=a") && gateway.logs("name=b"); }));
+  HttpClient client(gateway.address());
+  client.write(post("/v1/chat/completions", kForwardKey, resumable_chat(), "Last-Event-ID: 1\r\n"));
+  REQUIRE(client.read_until([](const std::string& text) { return text.contains("w2 "); }));
+  FakeHost& first = a.running() > 0 ? a : b;
+  FakeHost& second = a.running() > 0 ? b : a;
+  second.allow(FakeHost::kTokens);
+  first.die();
+  const HttpReply reply = client.reply();
+  CHECK(reply.events().back() == "[DONE]");
+  CHECK(reply.events().size() == FakeHost::kTokens + 1);
+  CHECK_THAT(reply.head, !Contains("Leasehold-Continue"));
+  REQUIRE(second.asked().size() == 1);
+  CHECK(second.asked()[0].field("Last-Event-ID") == "1");
+  CHECK(second.asked()[0].body.at("emitted") == Json::array({Json::array({100, 101, 102})}));
+}
+
+TEST_CASE("gateway: a host whose refusal is too large to be kept is not a dead host") {
+  EmbeddingHosts hosts;
+  for (FakeHost* host : {hosts.one, hosts.other})
+    host->refuse_with(400, "BadRequest", std::string(2 << 20, 'x'));
+  const HttpReply embedding_refused = hosts.gateway.send(embedding());
+  CHECK(embedding_refused.status == 400);
+  CHECK(embedding_refused.json().at("error").at("code") == "MessageTooLarge");
+  CHECK(hosts.other->posts() == 0);
+  const HttpReply text_refused =
+      hosts.gateway.send(post("/v1/chat/completions", kForwardKey, chat(true)));
+  CHECK(text_refused.status == 400);
+  CHECK(hosts.one->asked().size() + hosts.other->asked().size() == 1);
 }
 
 }  // namespace leasehold::testing

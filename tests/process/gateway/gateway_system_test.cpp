@@ -49,6 +49,7 @@ struct Cell {
       if (host->address == address) return *host;
     throw std::runtime_error("no host " + address);
   }
+  RealHost& named(const std::string& name) { return name == "a" ? a : name == "b" ? b : c; }
   Json story(bool stream) const {
     const Json message{{"role", "user"}, {"content", "Tell me a story."}};
     return {{"model", "Leasehold Stories"},
@@ -69,6 +70,29 @@ std::string field_of(const std::string& head, const std::string& name) {
   return head.substr(from, head.find('\r', from) - from);
 }
 
+/// The texts of the chunks, joined.
+std::string chat_text_of(const std::vector<std::string>& events) {
+  std::string text;
+  for (const std::string& event : events) {
+    const Json json = Json::parse(event, nullptr, false);
+    if (!json.is_object() || !json.contains("choices")) continue;
+    for (const Json& choice : json.at("choices"))
+      if (choice.at("delta").contains("content") && choice.at("delta").at("content").is_string())
+        text += choice.at("delta").at("content");
+  }
+  return text;
+}
+
+/// The values of a field of the chunks.
+std::set<Json> values_of(const std::string& field, const std::vector<std::string>& events) {
+  std::set<Json> values;
+  for (const std::string& event : events) {
+    const Json json = Json::parse(event, nullptr, false);
+    if (json.is_object()) values.insert(json.at(field));
+  }
+  return values;
+}
+
 }  // namespace
 
 TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a stopped one") {
@@ -85,7 +109,7 @@ TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a s
     return has_events(10)(so_far);
   }));
   const std::string first = field_of(begun, "Leasehold-Host");
-  RealHost& killed = first == "a" ? cell.a : first == "b" ? cell.b : cell.c;
+  RealHost& killed = cell.named(first);
   killed.signal(SIGKILL);
   const bool has_moved = eventually([&] { return cell.gateway.logs("text moves"); });
   INFO(cell.gateway.log());
@@ -97,22 +121,9 @@ TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a s
   const HttpReply reply = client.reply();
   stopped.signal(SIGCONT);
 
-  std::string text;
-  std::set<std::int64_t> created;
-  std::set<std::string> ids;
-  for (const std::string& event : reply.events()) {
-    const Json json = Json::parse(event, nullptr, false);
-    if (!json.is_object()) continue;
-    REQUIRE(json.contains("choices"));
-    created.insert(json.at("created").get<std::int64_t>());
-    ids.insert(json.at("id").get<std::string>());
-    for (const Json& choice : json.at("choices"))
-      if (choice.at("delta").contains("content") && choice.at("delta").at("content").is_string())
-        text += choice.at("delta").at("content");
-  }
-  CHECK(text == expected);
-  CHECK(created.size() == 1);
-  CHECK(ids.size() == 1);
+  CHECK(chat_text_of(reply.events()) == expected);
+  CHECK(values_of("created", reply.events()).size() == 1);
+  CHECK(values_of("id", reply.events()).size() == 1);
   CHECK(reply.events().back() == "[DONE]");
   CHECK(cell.gateway.logs("cause=lost"));
   CHECK(cell.gateway.logs("cause=silent"));
@@ -120,6 +131,35 @@ TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a s
       cell.gateway.send(post("/v1/chat/completions", "lh-0", cell.story(true)));
   CHECK(wrong_key.status == 401);
   CHECK_THAT(wrong_key.body, Contains("invalid_api_key"));
+}
+
+TEST_CASE("gateway: a stream that a client came back to survives its host") {
+  Cell cell;
+  Json body = cell.story(true);
+  const HttpReply undisturbed = cell.gateway.send(post("/v1/chat/completions", cell.key, body));
+  body["resumable"] = true;
+  body["request_id"] = "story";
+  HttpClient first(cell.gateway.address());
+  first.write(post("/v1/chat/completions", cell.key, body));
+  REQUIRE(first.read_until(has_events(20)));
+  const HttpReply begun = first.so_far();
+  first.close();
+  const std::string id = begun.ids().back();
+
+  HttpClient client(cell.gateway.address());
+  client.write(post("/v1/chat/completions", cell.key, body, "Last-Event-ID: " + id + "\r\n"));
+  std::string again;
+  REQUIRE(client.read_until([&](const std::string& so_far) {
+    again = so_far;
+    return has_events(10)(so_far);
+  }));
+  cell.named(field_of(again, "Leasehold-Host")).signal(SIGKILL);
+  const HttpReply reply = client.reply();
+  CHECK(cell.gateway.logs("cause=lost"));
+  CHECK(chat_text_of(begun.events()) + chat_text_of(reply.events()) ==
+        chat_text_of(undisturbed.events()));
+  CHECK(values_of("created", begun.events()) == values_of("created", reply.events()));
+  CHECK(reply.events().back() == "[DONE]");
 }
 
 }  // namespace leasehold::testing

@@ -71,7 +71,7 @@ class Forwarding {
   awaitable<bool> note_loss(HostId host, Error error, bool is_gone) {
     if (shared_.is_cut) {
       // A host may have done what stores something, so that is not to be sent again.
-      if (is_repeatable()) error = gateway_stopped(request_.is_resumable);
+      if (is_repeatable()) error = with_retry_advice(gateway_stopped(), request_.is_resumable);
       co_await client_.fail(std::move(error));
       co_return false;
     }
@@ -91,7 +91,9 @@ class Forwarding {
 
   /// The host refuses the request. Another one may not.
   awaitable<bool> note_refusal(HostWatch& watch, HostExchange exchange) {
-    auto refusal = co_await read_refusal(shared_, watch.host(), std::move(exchange));
+    ClientForm form = ClientForm::of(client_);
+    auto refusal =
+        co_await read_refusal(shared_, watch.host(), std::move(exchange), std::move(form));
     if (client_.stream().is_ended()) co_return false;
     if (!refusal) co_return co_await note_loss(watch.host(), refusal.error(), true);
     watch.release();  // the client may take long to read the refusal

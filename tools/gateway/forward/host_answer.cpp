@@ -50,9 +50,9 @@ awaitable<bool> end_with_error(ClientExchange& client, const PassedBody& passed,
 }
 
 Error end_of(const Shared& shared, const HostAnswer& answer, const Error& lost) {
-  if (shared.is_cut) return gateway_stopped(answer.is_resumable);
   const bool was_silent = answer.watch != nullptr && answer.watch->silence().has_value();
-  return with_retry_advice(was_silent ? *answer.watch->silence() : lost, answer.is_resumable);
+  const Error& error = was_silent ? *answer.watch->silence() : lost;
+  return with_retry_advice(shared.is_cut ? gateway_stopped() : error, answer.is_resumable);
 }
 
 awaitable<void> pass_pieces(Shared& shared, ClientExchange& client, HostAnswer answer) {

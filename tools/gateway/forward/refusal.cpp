@@ -1,5 +1,7 @@
 #include "tools/gateway/forward/refusal.hpp"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -39,6 +41,15 @@ std::optional<Errc> code_of(const std::string& text) {
   return errc_from_name(text);
 }
 
+/// Replaces a refusal that is too large to be kept. The cause is in what was not read.
+WholeAnswer too_large(const ClientForm& form, int status, const Error& error) {
+  const std::string message = fmt::format("the status is {}, and {}", status, error.detail);
+  http::Answer answer = plain_error(form.api, status, name(error.code), message, form.x_request_id);
+  return {.status = status,
+          .fields = {{"Content-Type", "application/json"}},
+          .body = std::move(answer.body)};
+}
+
 }  // namespace
 
 std::optional<Error> error_in(const HostHead& head, std::string_view body) {
@@ -53,9 +64,11 @@ std::optional<Error> error_in(const HostHead& head, std::string_view body) {
 }
 
 boost::asio::awaitable<Result<Refusal>> read_refusal(Shared& shared, HostId host,
-                                                     HostExchange exchange) {
+                                                     HostExchange exchange, ClientForm form) {
   const HostHead head = exchange.answer;
   auto answer = co_await read_whole_answer(shared, host, std::move(exchange), kRefusalLimits);
+  if (!answer && answer.error().code == Errc::MessageTooLarge)
+    answer = too_large(form, head.status, answer.error());
   if (!answer) co_return std::unexpected(answer.error());
   Refusal refusal{.answer = *std::move(answer), .error = {}};
   refusal.error = error_in(head, refusal.answer.body);
