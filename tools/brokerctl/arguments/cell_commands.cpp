@@ -168,11 +168,15 @@ void add_keys(CellCommands& all) {
 void add_hosts(CellCommands& all) {
   all.add(all.cell(), {"hosts", "Hosts that are members of the cell"},
           [](const auto& calls, const CellValues&) { return cell::show_hosts(calls); });
-  all.add_host(all.add(all.cell(),
-                       {"drain", "Give a host no new requests", "brokerctl cell drain gpu1"},
-                       [](const auto& calls, const CellValues& values) {
-                         return cell::drain_host(calls, {values.host}, true);
-                       }));
+  all.add_host(
+      all.add(all.cell(),
+              {"drain",
+               "Drain every worker of a host at its next beat: no new requests, and 30 s for "
+               "those that run",
+               "brokerctl cell drain gpu1"},
+              [](const auto& calls, const CellValues& values) {
+                return cell::drain_host(calls, {values.host}, true);
+              }));
   all.add_host(all.add(all.cell(), {"undrain", "Give a host requests again"},
                        [](const auto& calls, const CellValues& values) {
                          return cell::drain_host(calls, {values.host}, false);
