@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::uint32_t kMostBlocks = 1u << 20;  // of TenantPolicy
 
+/// Every admission has a revision, so a part without one is what a ceiling left.
+bool is_void(const wire::CellPart& part, Incarnation incarnation) {
+  return part.incarnation != number_of(incarnation) || part.revision == 0;
+}
+
 }  // namespace
 
 bool can_run(const Share& share) {
@@ -39,9 +44,9 @@ wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const
 
 BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return {};
-  // Later limits have greater revisions than any that the broker has seen.
-  if (view.part->incarnation != number_of(incarnation))
-    return {.share = {}, .revision = view.part->revision};
+  // Later limits have greater revisions than any that the broker has seen. The policy of a void
+  // part keeps its rate.
+  if (is_void(*view.part, incarnation)) return {.share = {}, .revision = view.part->revision};
   const wire::TenantPolicy& policy = view.policy;
   return {.share = {.concurrent = policy.max_concurrent,
                     .blocks = policy.max_blocks,
@@ -64,9 +69,7 @@ Share may_run_in(const wire::CellPartChanged& changed) {
 
 std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return Share();
-  const bool is_current = view.part->incarnation == number_of(incarnation);
-  // Every admission has a revision, so a part without one is what a ceiling left.
-  if (!is_current || view.part->revision == 0) return Share();
+  if (is_void(*view.part, incarnation)) return Share();
   if (!view.part->confirmed) return std::nullopt;
   return may_run_in(changed_in(view));
 }

@@ -27,7 +27,7 @@ bool can_run(const Share& share);
 wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const PartOwner& owner,
                              const BrokerLimit& limit);
 
-/// The limit that the broker has. Zero without a part, or with one of another incarnation.
+/// The limit that the broker has. Zero without a part, or with one that is void.
 BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation);
 /// What `cell.part_changed` would say now. Precondition: the tenant is of a cell.
 wire::CellPartChanged changed_in(const wire::TenantView& view);

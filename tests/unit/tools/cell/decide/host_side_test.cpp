@@ -93,6 +93,14 @@ TEST_CASE("cell part: a void part resumes at once with nothing") {
   CHECK(may_run_at_resume(view, kOwner.incarnation) == Share());
 }
 
+// The broker takes requests and blocks from a void part, and keeps its rate.
+TEST_CASE("cell part: a void part has no limit, not even the rate that its policy still has") {
+  auto view = shown(admission_of({"c"}, {"ann"}, kOwner, {.share = kLimits, .revision = 4}));
+  view.part->revision = 0;
+  view.policy.max_concurrent = view.policy.max_blocks = 0;
+  CHECK(limit_in(view, kOwner.incarnation) == BrokerLimit());
+}
+
 TEST_CASE("cell keys: a key that the broker refused is not counted among those that it has") {
   CHECK(may_have_key(Errc::TimedOut));
   CHECK(may_have_key(Errc::ConnectionLost));
