@@ -37,6 +37,9 @@ class Agent {
   boost::asio::awaitable<void> read_config();
   boost::asio::awaitable<void> beat();
   bool has_lost_broker();
+  HostRecord next_record();
+  Result<void> save() const;
+  void beat_soon();
   boost::asio::awaitable<void> expire_own_name(const etcd::TransactionReply& refusal);
   boost::asio::awaitable<void> pause(Duration time);
   void resume();
@@ -63,6 +66,7 @@ class Agent {
   std::optional<Errc> lost_;             // why etcd cannot be used
   bool is_past_ceiling_ = false;
   bool is_draining_ = false;
+  bool has_news_ = false;  // the next beat is due at once
 };
 
 }  // namespace leasehold::cell

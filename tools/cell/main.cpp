@@ -5,6 +5,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 
+#include "common/fault_point.hpp"
 #include "common/machine/run_server.hpp"
 #include "common/machine/service_manager.hpp"
 #include "tools/cell/agent.hpp"
@@ -38,5 +39,8 @@ int main(int argc, char** argv) {
   return run_server({.name = "leasehold-cell",
                      .log_level = log_level,
                      .memory_advice = "free memory and start it again"},
-                    [&] { return run(std::move(options)); });
+                    [&]() -> Result<void> {
+                      TRY(arm_fault_points_from_environment());
+                      return run(std::move(options));
+                    });
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "broker/decide/deciders.hpp"
@@ -23,6 +24,8 @@ namespace {
 /// Retry interval. A text that waits for its cell goes on within it, once the host is back; few
 /// texts of a host wait at the same time.
 constexpr std::int64_t kAskAgain_ms = 250;
+
+constexpr Duration kTellOfUse = std::chrono::seconds(1);
 
 /// The deadline of a lease without a ceiling, because a deadline of zero would mean none.
 constexpr TimePoint kPassedLongAgo{1};
@@ -55,6 +58,11 @@ Result<void> require_agent(const State& state, const Caller& caller) {
 /// Answers of the workers name the membership.
 void tell_workers(Decision& decision) {
   for (const auto& [id, worker] : decision.state.workers.all()) send_admission(decision, worker);
+}
+
+/// A new agent reads the parts, and is told of each change since.
+void forget_told(State& state) {
+  for (const auto& [id, tenant] : state.tenants.all()) state.tenants.find(id)->told.reset();
 }
 
 /// Takes the part away. Requests of the tenant no longer start here.
@@ -206,11 +214,38 @@ wire::CellPart part_of(const State& state, const Tenant& tenant) {
   for (const auto& [worker, share] : tenant.shares) {
     part.may_run += share.may_run;
     part.demand += share.demand;
+    part.admitted += share.admitted;
     part.confirmed = part.confirmed && share.reachable && share.is_confirmed();
   }
   for (const auto& [worker, holding] : state.leases.index().of(tenant.policy.tenant))
     part.confirmed = part.confirmed && holding.live == holding.leases;
   return part;
+}
+
+/// Requests and blocks within the limits change all the time, and the agent does not need them.
+void tell_agent(Decision& decision, const std::set<TenantId>& tenants) {
+  State& state = decision.state;
+  if (state.cell.agent == ConnectionId{}) return;
+  for (const TenantId& id : tenants) {
+    Tenant* const tenant = state.tenants.find(id);
+    if (tenant == nullptr || !is_of(state.cell, *tenant)) continue;
+    const wire::CellPartChanged changed{
+        .tenant = id,
+        .part = part_of(state, *tenant),
+        .blocks_held = static_cast<std::uint32_t>(state.leases.index().charged(id))};
+    const ToldPart told{.part = tenant->part,
+                        .may_run = std::max(changed.part.may_run, tenant->policy.max_concurrent),
+                        .blocks_held = std::max(changed.blocks_held, tenant->policy.max_blocks),
+                        .demand = changed.part.demand == 0 ? 0 : std::bit_ceil(changed.part.demand),
+                        .confirmed = changed.part.confirmed};
+    const bool is_used = changed.part.admitted != tenant->told_admitted &&
+                         decision.now - tenant->told_at >= kTellOfUse;
+    if (tenant->told == told && !is_used) continue;
+    tenant->told = told;
+    tenant->told_admitted = changed.part.admitted;
+    tenant->told_at = decision.now;
+    decision.add(effect::NotifyAgent{state.cell.agent, changed});
+  }
 }
 
 void forget_agent(State& state, ConnectionId connection) {
@@ -224,6 +259,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Cel
     tell_workers(decision);
   }
   cell.agent = caller.connection;
+  forget_told(decision.state);
   return Answer{wire::CellAttached{.incarnation = cell.incarnation,
                                    .ceiling_boottime_ns = cell.ceiling.boottime_ns}};
 }

@@ -84,12 +84,17 @@ class CellHost {
   }
 
   void start_agent() {
+    launch_agent();
+    REQUIRE(agent_->logs("broker attached"));
+  }
+  /// Does not wait for it. `fault`: LEASEHOLD_FAULT; empty: none.
+  void launch_agent(const std::string& fault = {}) {
     agent_.emplace(rig_.etcd, AgentProcess::Spec{.state = rig_.file(name_),
                                                  .host = name_,
                                                  .broker = http_.system().broker_socket(),
                                                  .socket = rig_.file(name_ + ".sock"),
-                                                 .arguments = {"--door", door()}});
-    REQUIRE(agent_->logs("broker attached"));
+                                                 .arguments = {"--door", door()},
+                                                 .fault = fault});
   }
   /// Where gateways reach its worker.
   std::string door() const { return "unix:" + http_.path(); }

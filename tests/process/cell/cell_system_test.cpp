@@ -2,16 +2,62 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
+#include <memory>
+#include <sstream>
 
-#include "ipc/control/messages/cell/key_resolve.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/control/transport/client.hpp"
+#include "ipc/control/transport/peer.hpp"
 #include "tests/process/cell/cell_rig.hpp"
+#include "tools/cell/decide/records.hpp"
 
 using namespace leasehold;
+using namespace leasehold::cell;
 using Catch::Contains;
 
 namespace leasehold::testing {
+namespace {
+
+/// The calls for keys that an etcd has got, by its own count.
+double key_calls(const EtcdProcess& etcd) {
+  HttpClient client(etcd.address().substr(std::string("unix:").size()));
+  client.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::istringstream page(client.reply().body);
+  double calls = 0;
+  for (std::string line; std::getline(page, line);)
+    if (line.starts_with("grpc_server_started_total") && line.contains("etcdserverpb.KV"))
+      calls += std::stod(line.substr(line.rfind(' ')));
+  return calls;
+}
+
+/// Tells an agent this many times that the tenant's part is used up, and waits until it has read
+/// all.
+void want_often(const std::string& agent, const std::string& tenant, int times) {
+  boost::asio::io_context io;
+  const auto peer = control::Peer::create(
+      control::connect_to(io, agent).value(),
+      {.on_call = [](const std::string&, control::Payload, control::Responder) {},
+       .on_notification = [](const std::string&, control::Payload) {},
+       .on_closed = [](const Error&) {}});
+  peer->start();
+  for (int i = 0; i < times; ++i)
+    peer->notify(std::string(wire::PartWant::kMethod),
+                 {.body = wire::PartWant{.tenant = {tenant}}.to_json()});
+  const wire::KeyResolve last{.hash = hash_of_api_key(mint_api_key())};
+  peer->call(
+      std::string(wire::KeyResolve::kMethod), {.body = last.to_json()},
+      [&](const Result<control::Payload>&) { peer->close(); }, EtcdProcess::kLong);
+  io.run();
+}
+
+HostRecord record_of(CellRig& rig, const std::string& host) {
+  const auto found = rig.etcd.get("/leasehold/c/hosts/" + host);
+  return found ? read_host(found->key, found->value).value() : HostRecord();
+}
+
+}  // namespace
 
 TEST_CASE(
     "cell: a key that one command creates works on every host, until one command revokes it") {
@@ -21,9 +67,8 @@ TEST_CASE(
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
   for (CellHost* host : {&a, &b}) {
-    const HttpReply reply = host->ask(key);
-    INFO(reply.body << host->agent().log());
-    CHECK(reply.status == 200);
+    INFO(host->agent().log());
+    CHECK(host->answers(key, 200));
   }
   const Json ledger = rig.brokerctl({"ledger", "ann", "-o", "json"}).json();
   CHECK(ledger.at("parts").size() == 2);
@@ -42,7 +87,7 @@ TEST_CASE("cell: a host goes on after its agent and etcd have stopped and come b
   CellHost host(rig, "a");
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
-  REQUIRE(host.ask(key).status == 200);
+  REQUIRE(host.answers(key, 200));
 
   host.agent().kill();
   host.start_agent();
@@ -81,8 +126,14 @@ TEST_CASE("cell: a host whose broker is frozen is expired, although its agent ru
   CellHost host(rig, "a");
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
-  REQUIRE(host.ask(key).status == 200);
+  REQUIRE(host.answers(key, 200));
   host.http().system().broker().signal(SIGSTOP).value();
+  SECTION("and an agent that is restarted then does not beat for ever") {
+    host.agent().kill();
+    host.launch_agent();
+    CHECK(host.agent().logs("membership resumed"));
+  }
+  SECTION("and its agent runs on") {}
   const Printed revoked = rig.revoke_key();
   INFO(revoked.text << host.agent().log());
   CHECK(revoked.exit_code == 0);
@@ -97,7 +148,7 @@ TEST_CASE("cell: limits are divided among the hosts that have requests, and retu
   CellHost a(rig, "a"), b(rig, "b");
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
-  REQUIRE(a.ask(key).status == 200);
+  REQUIRE(a.answers(key, 200));
   const auto parts = [&] {
     return rig.brokerctl({"ledger", "ann", "-o", "json"}).json().at("parts");
   };
@@ -109,6 +160,88 @@ TEST_CASE("cell: limits are divided among the hosts that have requests, and retu
   CHECK(removed.exit_code == 0);
   CHECK(a.ask(key).status != 200);
   CHECK(eventually([&] { return parts().empty(); }));
+}
+
+TEST_CASE("cell: a request of a known tenant makes no call to etcd, and a refused one makes few") {
+  if (!has_etcd()) return;
+  CellRig rig(CellConfig::kMaxTtlMs);
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.answers(key, 200));
+  const double before = key_calls(rig.etcd);
+  REQUIRE(before > 0);
+  for (int i = 0; i < 10; ++i) REQUIRE(host.ask(key).status == 200);
+  CHECK(key_calls(rig.etcd) == before);
+
+  const Printed few = rig.brokerctl({"tenants", "admit", "bob", "--tokens-per-minute", "600"});
+  REQUIRE(few.exit_code == 0);
+  const std::string other = rig.create_key("bob");
+  REQUIRE(host.answers(other, 429));
+  const double refused = key_calls(rig.etcd);
+  CHECK(eventually([&] { return host.ask(other).status == 429 && key_calls(rig.etcd) > refused; }));
+  const double again = key_calls(rig.etcd);
+  want_often(rig.file("a.sock"), "bob", 1'000);
+  CHECK(key_calls(rig.etcd) - again < 200);
+}
+
+TEST_CASE("cell: a host announces what it serves, drains, and serves again") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.answers(key, 200));
+  CHECK(eventually([&] { return !record_of(rig, "a").models.empty(); }));
+  const HostRecord record = record_of(rig, "a");
+  CHECK(record.doors == std::vector<std::string>{host.door()});
+  CHECK(record.models.front().name == "Leasehold Stories");
+  CHECK(record.free_blocks > 0);
+  CHECK_FALSE(record.is_draining);
+
+  REQUIRE(rig.brokerctl({"drain", "a"}).exit_code == 0);
+  CHECK(host.answers(key, 503));
+  CHECK(eventually(
+      [&] { return record_of(rig, "a").is_draining && record_of(rig, "a").models.empty(); }));
+  CHECK_THAT(rig.brokerctl({"hosts"}).text, Contains("draining"));
+
+  host.agent().kill();
+  REQUIRE(rig.brokerctl({"undrain", "a"}).exit_code == 0);
+  host.start_agent();
+  CHECK(host.answers(key, 200));
+  CHECK(eventually(
+      [&] { return !record_of(rig, "a").is_draining && !record_of(rig, "a").models.empty(); }));
+}
+
+TEST_CASE("cell: an agent that dies at any of its fault points leaves a cell in order") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  int requests = 4;
+  for (const char* fault :
+       {"cell.beat.sent:kill:2", "cell.beat.arrived:kill", "cell.keys.checked:kill",
+        "cell.part.written:kill", "cell.part.admitted:kill"}) {
+    INFO(fault);
+    host.agent().kill();
+    host.launch_agent(fault);
+    rig.admit("ann", std::to_string(++requests));  // so that it has a part to change
+    const std::string revoked = rig.create_key("ann");
+    const bool has_died = eventually([&] {
+      (void)host.ask(revoked);
+      if (std::string_view(fault).contains("keys.checked") && host.ask(revoked).status == 200)
+        (void)rig.brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(revoked)).value});
+      return host.agent().child().status().has_value();
+    });
+    REQUIRE(has_died);
+    host.launch_agent();
+    const std::string key = rig.create_key("ann");
+    CHECK(host.answers(key, 200));
+    (void)rig.brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(revoked)).value, "--wait"});
+    CHECK(host.answers(revoked, 401));
+    const Printed checked = rig.brokerctl({"doctor"});
+    INFO(checked.text);
+    CHECK(checked.exit_code == 0);
+  }
 }
 
 }  // namespace leasehold::testing

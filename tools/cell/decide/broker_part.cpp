@@ -55,19 +55,23 @@ BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
           .revision = view.part->revision};
 }
 
-Share may_run_in(const wire::TenantView& view) {
-  if (!view.part) return {};
-  return {.concurrent = view.part->may_run,
-          .blocks = view.blocks_held,
-          .reserved = view.policy.reserved_blocks,
-          .tokens_per_minute = view.policy.rates.tokens_per_minute.value_or(0)};
+wire::CellPartChanged changed_in(const wire::TenantView& view) {
+  wire::CellPartChanged changed;
+  changed.tenant = view.policy.tenant;
+  changed.part = view.part.value();
+  changed.blocks_held = view.blocks_held;
+  return changed;
+}
+
+Share may_run_in(const wire::CellPartChanged& changed) {
+  return {.concurrent = changed.part.may_run, .blocks = changed.blocks_held};
 }
 
 std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return Share();
   if (is_void(*view.part, incarnation)) return Share();
   if (!view.part->confirmed) return std::nullopt;
-  return may_run_in(view);
+  return may_run_in(changed_in(view));
 }
 
 bool may_have_key(Errc error) {

@@ -29,16 +29,26 @@ wire::TenantView shown(const wire::CellAdmit& admission) {
 
 TEST_CASE("cell demand: it rises at once, and falls ten seconds after the last such load") {
   TenantDemand demand;
-  CHECK(demand.of(kLimits).is_zero());
+  CHECK(demand.share().is_zero());
   demand.seen(3, after_ms(0));
-  CHECK(demand.of(kLimits).concurrent == 4);
-  CHECK(demand.of(kLimits).blocks == kLimits.blocks);
+  CHECK(demand.share().concurrent == 4);
+  CHECK(kLimits.blocks <= demand.share().blocks);
   demand.seen(40, after_ms(1));
-  CHECK(demand.of(kLimits).concurrent == 20);
+  CHECK(demand.share().concurrent == 64);
   demand.seen(0, after_ms(10'000));
-  CHECK(demand.of(kLimits).concurrent == 20);
+  CHECK(demand.share().concurrent == 64);
   demand.seen(0, after_ms(10'001));
-  CHECK(demand.of(kLimits).is_zero());
+  CHECK(demand.share().is_zero());
+}
+
+TEST_CASE("cell demand: time in which the host may run nothing is not idle time") {
+  TenantDemand demand;
+  demand.seen(3, after_ms(0));
+  demand.hold(after_ms(30'000));
+  demand.seen(0, after_ms(39'999));
+  CHECK_FALSE(demand.share().is_zero());
+  demand.seen(0, after_ms(40'000));
+  CHECK(demand.share().is_zero());
 }
 
 TEST_CASE("cell part: the broker's words and back are the same limit") {

@@ -326,6 +326,66 @@ TEST_CASE("change: it is applied when every counting part is newer or gone") {
   CHECK(b.limit() == Share());
 }
 
+TEST_CASE("part: a limit that is confirmed before the write is lowered by that write") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  REQUIRE(cell.has_mail("a"));
+  a.part.look_again();
+  while (!a.part.awaits_confirmation()) {
+    const auto read = a.part.next_call();
+    REQUIRE(read);
+    REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  }
+  a.apply();
+  CHECK_FALSE(a.part.awaits_confirmation());
+  auto write = a.part.next_call();
+  REQUIRE(write);
+  REQUIRE_FALSE(write->conditions.empty());
+  REQUIRE(a.part.replied(cell.etcd.execute(*write)));
+  CHECK(a.recorded() == requests(4));
+}
+
+TEST_CASE("part: the members of the last view are read with the ledger") {
+  Cell cell;
+  Host a(cell, "a", 8), b(cell, "b", 8);
+  REQUIRE(a.run());
+  REQUIRE(b.run());
+  const auto reads = [&] {
+    b.part.look_again();
+    int count = 0;
+    for (auto call = b.part.next_call(); call; call = b.part.next_call()) {
+      if (call->conditions.empty()) ++count;
+      REQUIRE(b.part.replied(cell.etcd.execute(*call)));
+    }
+    return count;
+  };
+  (void)reads();
+  CHECK(reads() == 1);
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  cell.join("a");
+  CHECK(reads() == 1);
+  CHECK(b.limit() == requests(8));  // the part of the earlier a is void
+}
+
+TEST_CASE("part: a demand beyond the tenant's limits counts as these limits") {
+  Cell cell;
+  Host a(cell, "a", 100);
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(cell.ledger().parts.front().demand == requests(8));
+  CHECK_FALSE(a.part.is_short());
+  cell.set_policy(requests(20));
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(20));
+}
+
 TEST_CASE("records: wrong values are named, and unknown fields are ignored") {
   const auto problem = [](const std::string& value) {
     const auto read = read_config(kKeys.config(), value);
