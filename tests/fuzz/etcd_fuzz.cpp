@@ -6,6 +6,7 @@
 #include "tools/cell/decide/ledger.hpp"
 #include "tools/cell/decide/membership.hpp"
 #include "tools/cell/decide/records.hpp"
+#include "tools/cell/decide/revoked_key.hpp"
 
 using namespace leasehold;
 using namespace leasehold::etcd;
@@ -51,6 +52,7 @@ void check_values(std::string_view bytes) {
   check_record(bytes, cell::read_wanted);
   check_record(bytes, cell::read_policy);
   check_record(bytes, cell::read_ledger);
+  check_record(bytes, cell::read_revoked);
   // These two are limited in size, or checked against their key.
   if (const auto host = cell::read_host("k", bytes)) (void)cell::text_of(*host);
   (void)cell::read_key("k", bytes);

@@ -9,8 +9,8 @@
 namespace leasehold::brokerctl {
 
 /// Each script completes commands, options, the values of closed lists, and the names of tenants,
-/// leases, workers, keys and memory that the broker has now, and of tenants, keys and hosts of a
-/// cell, within one second or not at all.
+/// leases, workers, keys and memory that the broker has now, within one second or not at all. Names
+/// below `cell` are those that etcd has.
 std::string bash_completion(std::span<const Command> tree);
 std::string zsh_completion(std::span<const Command> tree);
 std::string fish_completion(std::span<const Command> tree);

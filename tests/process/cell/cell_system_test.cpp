@@ -244,4 +244,27 @@ TEST_CASE("cell: an agent that dies at any of its fault points leaves a cell in 
   }
 }
 
+TEST_CASE("cell: a change of a key's expiry and limits reaches the hosts that serve it") {
+  if (!has_etcd()) return;
+  CellRig rig;
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.answers(key, 200));
+  const std::string id = rig.brokerctl({"keys", "-o", "name"}).text.substr(0, 16);
+  const auto update = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"keys", "update", id, "--wait"});
+    const Printed updated = rig.brokerctl(std::move(options));
+    INFO(updated.text);
+    CHECK(updated.exit_code == 0);
+  };
+  update({"--expires-in", "1s", "--max-concurrent", "2"});
+  CHECK(host.answers(key, 401));
+  update({"--no-expiry"});
+  CHECK(host.answers(key, 200));
+  const Json listed = rig.brokerctl({"keys", "list", "-o", "json"}).json().at("items").at(0);
+  CHECK(listed.at("max_concurrent") == 2);
+  CHECK(!listed.contains("expires_unix_ms"));
+}
+
 }  // namespace leasehold::testing

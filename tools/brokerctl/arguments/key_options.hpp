@@ -12,8 +12,8 @@
 
 namespace leasehold::brokerctl {
 
-/// Who holds a key to its limits. No host of a cell counts the tokens of a day on other hosts, so
-/// such keys have no limit per day.
+/// The program that holds a key to its limits. A host of a cell does not know what others have
+/// counted of a day, so keys of a cell have no limit per day.
 enum class KeyKeeper : std::uint8_t { Broker, Cell };
 
 /// The values of the options, as texts until the parse has ended.

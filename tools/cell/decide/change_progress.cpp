@@ -35,6 +35,10 @@ ChangeProgress::ChangeProgress(CellKeys keys, etcd::Revision changed, const Tena
 
 void ChangeProgress::seen(const Ledger& ledger, const std::vector<etcd::KeyValue>& hosts,
                           TimePoint now) {
+  for (auto& [owner, host] : hosts_) {
+    const auto silence = silent_.silence_of(owner.host, now);
+    if (host.state == State::Waiting && silence) host.silence = silence->since;
+  }
   silent_.listed(hosts, now);
   Incarnations members;
   for (const etcd::KeyValue& entry : hosts)
@@ -83,17 +87,18 @@ std::string ChangeProgress::why(const PartOwner& owner, const Host& host, TimePo
     case State::Returned:
       return "returned its part";
     case State::Void:
-      return host.was_member ? fmt::format("expired {} ago", seconds(now - host.since))
-                             : "had stopped before";
+      if (!host.was_member) return "has stopped: it was expired before";
+      return fmt::format("expired {} ago, after {} without a beat: it has stopped",
+                         seconds(now - host.since), seconds(host.silence));
     case State::Waiting:
       break;
   }
   const auto silence = silent_.silence_of(owner.host, now);
   if (!silence) return "has not applied it, and never stops by itself";
+  const std::int64_t left = whole_seconds(silence->left);
   if (silence->since < (silence->since + silence->left) / kSilentShare)
-    return "has not applied it yet";
-  return fmt::format("cut off: stops by itself in {} s at the latest",
-                     whole_seconds(silence->left));
+    return fmt::format("has not applied it yet: without a beat it stops in {} s", left);
+  return fmt::format("cut off: stops by itself in {} s at the latest", left);
 }
 
 std::vector<ChangeProgress::Row> ChangeProgress::rows(TimePoint now) const {

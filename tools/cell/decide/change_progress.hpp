@@ -40,7 +40,7 @@ class ChangeProgress {
   struct Row {
     PartOwner owner;
     State state = State::Waiting;
-    std::string why;  ///< "applied", "expired 1.2 s ago".
+    std::string why;  ///< "applied", "expired 1.2 s ago, after 11.1 s without a beat".
   };
   /// One per part, in the order of their hosts.
   std::vector<Row> rows(TimePoint now) const;
@@ -50,7 +50,8 @@ class ChangeProgress {
  private:
   struct Host {
     State state = State::Waiting;
-    TimePoint since;  // of the state
+    TimePoint since;     // of the state
+    Duration silence{};  // before a host was expired
     bool was_member = true;
   };
   std::string why(const PartOwner& owner, const Host& host, TimePoint now) const;
