@@ -138,7 +138,7 @@ awaitable<void> Agent::beat() {
   const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
   const HostRecord record{.beat = {random_bits()},
                           .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),
-                          .door = options_.door,
+                          .doors = options_.doors,
                           .models = {},
                           .is_draining = is_draining_,
                           .audit_head = {}};

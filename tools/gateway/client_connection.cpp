@@ -189,7 +189,9 @@ awaitable<void> ClientConnection::answer_health(ClientExchange& client) {
   http::Answer answer{.body = R"({"status":"ok"})"};
   Error error{Errc::NoModelLoaded, fmt::format("none of {} hosts is ready", shared_->hosts.size())};
   if (shared_->is_draining) error = {Errc::Draining, "this gateway is stopping"};
-  const bool is_ready = shared_->hosts.count(HostState::Ready) > 0 && !shared_->is_draining;
+  const std::size_t serving =
+      shared_->hosts.count(HostState::Ready) + shared_->hosts.count(HostState::Late);
+  const bool is_ready = serving > 0 && !shared_->is_draining;
   if (asks_readiness && !is_ready) answer = http::refusal(error);
   co_await client.send(std::move(answer));
 }

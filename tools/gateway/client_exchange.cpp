@@ -114,6 +114,7 @@ Fields passed_on(const http::Head& answer) {
   Fields fields;
   std::ranges::copy_if(answer.fields, std::back_inserter(fields), [](const auto& field) {
     return !is_about_connection(field.first) &&
+           !http::equals_ignoring_case(field.first, "Leasehold-Incarnation") &&
            !http::equals_ignoring_case(field.first, "X-Request-Id") &&
            !http::equals_ignoring_case(field.first, "request-id");
   });

@@ -10,6 +10,7 @@
 #include "common/metrics/exposition.hpp"
 #include "ipc/http/http_listener.hpp"
 #include "ipc/http/page_server.hpp"
+#include "tools/gateway/cell/cell_hosts.hpp"
 #include "tools/gateway/client_connection.hpp"
 
 namespace leasehold::gateway {
@@ -28,8 +29,10 @@ struct Gateway::State : std::enable_shared_from_this<State> {
   void add(http::Listener::Socket socket, const http::PeerAddress& peer);
   awaitable<void> serve(http::Stream stream, http::PeerAddress peer, ConnectionId id);
   void close(ConnectionId id);
+  void follow_cell();
 
   std::unique_ptr<Hosts> hosts;
+  std::unique_ptr<CellHosts> cell;  // null: the hosts are a list
   std::shared_ptr<Shared> shared;
   std::optional<http::TlsServer> tls;
   std::unique_ptr<http::Listener> listener;
@@ -48,6 +51,16 @@ struct Gateway::State : std::enable_shared_from_this<State> {
     }
   };
 };
+
+void Gateway::State::follow_cell() {
+  const Options& options = shared->options;
+  cell = std::make_unique<CellHosts>(
+      *options.cell, CellHosts::Dependencies{.io = shared->io,
+                                             .clock = shared->clock,
+                                             .hosts = *hosts,
+                                             .metrics = shared->metrics.cell.emplace(),
+                                             .allows_plaintext = options.plaintext_hosts});
+}
 
 void Gateway::State::close(ConnectionId id) {
   const auto found = connections.find(id);
@@ -96,8 +109,10 @@ Result<std::unique_ptr<Gateway>> Gateway::create(asio::io_context& io, const Clo
                                                  const Options& options) {
   auto state = std::make_shared<State>();
   http::TlsClient host_tls = TRY(http::TlsClient::load(options.host_ca, "--host-ca"));
-  state->hosts = TRY(Hosts::create(io, clock, options.hosts, std::move(host_tls)));
+  state->hosts = options.cell ? Hosts::of_cell(io, clock, std::move(host_tls))
+                              : TRY(Hosts::create(io, clock, options.hosts, std::move(host_tls)));
   state->shared = std::shared_ptr<Shared>(new Shared{io, clock, options, *state->hosts});
+  if (options.cell) state->follow_cell();
   if (options.certificate) {
     const auto& [certificate, key] = *options.certificate;
     state->tls.emplace(TRY(http::TlsServer::load(certificate, key)));
@@ -105,7 +120,7 @@ Result<std::unique_ptr<Gateway>> Gateway::create(asio::io_context& io, const Clo
   state->listener = TRY(http::Listener::create(io, options.listen, kSocketMode));
   if (options.metrics) {
     const auto page = [shared = state->shared] {
-      return http::Answer{.body = shared->metrics.page(shared->hosts),
+      return http::Answer{.body = shared->metrics.page(shared->hosts, shared->clock.now()),
                           .content_type = std::string(metrics::exposition_content_type())};
     };
     state->metrics = TRY(http::PageServer::create(
@@ -129,6 +144,7 @@ std::string Gateway::metrics_on() const {
 
 void Gateway::serve() {
   state_->hosts->start();
+  if (state_->cell) state_->cell->start();
   if (state_->metrics) state_->metrics->serve();
   state_->listener->serve(
       [state = state_](http::Listener::Socket socket, const http::PeerAddress& peer) {
@@ -136,13 +152,17 @@ void Gateway::serve() {
       });
 }
 
-/// Options has no invalid list, so that the last step does not fail.
+/// Options has no other invalid list, so that the last step does not fail.
 Result<void> Gateway::reload(const std::vector<HostAddress>& hosts) {
+  if (hosts.empty() && !state_->cell) {
+    return fail(Errc::BadRequest,
+                "the hosts were a list and are now those of a cell; restart the gateway");
+  }
   http::TlsClient host_tls =
       TRY(http::TlsClient::load(state_->shared->options.host_ca, "--host-ca"));
   if (state_->tls) TRY(state_->tls->reload());
   state_->hosts->set_tls(std::move(host_tls));
-  return state_->hosts->set_list(hosts);
+  return state_->cell ? Result<void>() : state_->hosts->set_list(hosts);
 }
 
 void Gateway::drain() {

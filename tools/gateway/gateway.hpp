@@ -26,9 +26,9 @@ class Gateway {
   /// Where the metrics are; empty: nowhere.
   std::string metrics_on() const;
   void serve();
-  /// Reads the certificate and the authorities of hosts again, and makes these the hosts. Errors:
-  /// those of http::TlsClient::load, http::TlsServer::reload and Hosts::set_list; after an error
-  /// all three are those of before.
+  /// Reads the certificate and the authorities of hosts again, and makes these the hosts, unless
+  /// the hosts are those of a cell. Errors: those of http::TlsClient::load, http::TlsServer::reload
+  /// and Hosts::set_list; after an error all three are those of before.
   Result<void> reload(const std::vector<HostAddress>& hosts);
   /// Accepts no more connections. Running texts continue.
   void drain();

@@ -19,9 +19,19 @@ void add_hosts(const Hosts& hosts, metrics::Exposition& page) {
   }
 }
 
+void add_cell(const CellMetrics& cell, TimePoint now, metrics::Exposition& page) {
+  page.gauge({"leasehold_gateway_cell_hosts", "Hosts of the cell, as etcd has them"},
+             static_cast<double>(cell.members));
+  page.counter({"leasehold_gateway_expired_hosts_total", "Silent hosts that this gateway expired"},
+               static_cast<double>(cell.expired));
+  if (cell.reached_at == TimePoint{}) return;
+  page.gauge({"leasehold_gateway_etcd_age_seconds", "Time since the newest answer of etcd"},
+             std::chrono::duration<double>(now - cell.reached_at).count());
+}
+
 }  // namespace
 
-std::string GatewayMetrics::page(const Hosts& hosts) const {
+std::string GatewayMetrics::page(const Hosts& hosts, TimePoint now) const {
   metrics::Exposition page;
   for (const auto& [status, count] : requests) {
     page.counter({"leasehold_gateway_requests_total",
@@ -45,6 +55,7 @@ std::string GatewayMetrics::page(const Hosts& hosts) const {
   page.gauge({"leasehold_gateway_running_texts", "Texts in progress"}, running);
   page.gauge({"leasehold_gateway_running_uploads", "Uploads in progress"}, uploads);
   page.gauge({"leasehold_gateway_connections", "Connections of clients"}, connections);
+  if (cell) add_cell(*cell, now, page);
   add_hosts(hosts, page);
   return page.text();
 }

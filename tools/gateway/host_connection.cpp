@@ -5,6 +5,8 @@
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
+#include "common/utf8.hpp"
+
 namespace leasehold::gateway {
 namespace {
 
@@ -61,7 +63,20 @@ awaitable<Result<HostHead>> HostConnection::read_head(
   HostHead read{.status = static_cast<int>(parser.get().result_int()), .head = {}};
   for (const auto& field : parser.get().base())
     read.head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  if (const auto checked = check_incarnation(read.head); !checked)
+    co_return std::unexpected(checked.error());
   co_return read;
+}
+
+Result<void> HostConnection::check_incarnation(const http::Head& head) const {
+  if (!incarnation_) return {};
+  const std::string wanted = std::to_string(incarnation_->value);
+  const auto named = head.only("Leasehold-Incarnation");
+  if (named == wanted) return {};
+  return fail(Errc::ConnectionLost,
+              fmt::format("host {} answers as incarnation {}, and its cell has {}; it is used when "
+                          "they are equal",
+                          host_, named ? printable_excerpt(*named) : "none", wanted));
 }
 
 awaitable<Result<std::string>> HostConnection::read_body(

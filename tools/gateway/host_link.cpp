@@ -75,7 +75,30 @@ awaitable<Result<http::Stream>> HostLink::connect_socket() {
   co_return refused(why);
 }
 
+void HostLink::set_incarnation(Incarnation incarnation) {
+  if (std::exchange(incarnation_, incarnation) == incarnation) return;
+  close_idle();
+  for (const auto& each : std::exchange(open_, {}))
+    if (const auto connection = each.lock()) connection->close();
+}
+
 awaitable<Result<std::shared_ptr<HostConnection>>> HostLink::connect() {
+  if (incarnation_ == Incarnation{}) co_return refused("it has left its cell");
+  const std::optional<Incarnation> incarnation = incarnation_;
+  auto opened = co_await open_connection();
+  if (!opened) co_return opened;
+  if (incarnation != incarnation_) {
+    (*opened)->close();
+    co_return refused("it has left its cell, or joined it again");
+  }
+  if (incarnation_) {
+    std::erase_if(open_, [](const auto& each) { return each.expired(); });
+    open_.push_back(*opened);
+  }
+  co_return opened;
+}
+
+awaitable<Result<std::shared_ptr<HostConnection>>> HostLink::open_connection() {
   auto stream = co_await connect_socket();
   if (!stream) co_return std::unexpected(stream.error());
   std::unique_ptr<http::ByteStream> bytes;
@@ -90,10 +113,11 @@ awaitable<Result<std::shared_ptr<HostConnection>>> HostLink::connect() {
   } else {
     bytes = std::make_unique<http::PlainStream<http::Stream>>(*std::move(stream));
   }
-  co_return std::make_shared<HostConnection>(std::move(bytes), address_.text);
+  co_return std::make_shared<HostConnection>(std::move(bytes), address_.text, incarnation_);
 }
 
 awaitable<Result<HostExchange>> HostLink::exchange(Call call) {
+  const std::optional<Incarnation> incarnation = incarnation_;
   while (true) {
     std::shared_ptr<HostConnection> connection;
     if (call.is_repeatable) connection = take_idle();
@@ -119,7 +143,7 @@ awaitable<Result<HostExchange>> HostLink::exchange(Call call) {
     const bool was_closed =
         is_kept && error.code == Errc::ConnectionLost && !connection->has_answered();
     connection->close();
-    if (!was_closed) co_return std::unexpected(std::move(error));
+    if (!was_closed || incarnation != incarnation_) co_return std::unexpected(std::move(error));
   }
 }
 

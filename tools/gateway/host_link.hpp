@@ -33,6 +33,9 @@ class HostLink {
       : io_(io), address_(std::move(address)), tls_(tls) {}
 
   const HostAddress& address() const { return address_; }
+  /// The membership of a host of a cell; zero: it has none, and gets no connection. If it changes,
+  /// all connections are closed, also those that serve requests.
+  void set_incarnation(Incarnation incarnation);
 
   /// Looks up the host's name, at first and after a connection has failed. One call at a time.
   /// Errors: ConnectionRefused, TimedOut.
@@ -72,6 +75,7 @@ class HostLink {
   std::shared_ptr<HostConnection> take_idle();
   boost::asio::awaitable<Result<http::Stream>> connect_socket();
   std::unexpected<Error> refused(std::string_view why) const;
+  boost::asio::awaitable<Result<std::shared_ptr<HostConnection>>> open_connection();
 
   boost::asio::io_context& io_;
   HostAddress address_;
@@ -79,7 +83,9 @@ class HostLink {
   http::NameLookup names_;
   http::Endpoints endpoints_;
   bool must_resolve_ = true;
-  std::vector<Idle> idle_;  // the newest last
+  std::optional<Incarnation> incarnation_;
+  std::vector<std::weak_ptr<HostConnection>> open_;  // of a host of a cell
+  std::vector<Idle> idle_;                           // the newest last
 };
 
 }  // namespace leasehold::gateway

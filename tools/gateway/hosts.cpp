@@ -7,6 +7,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <map>
 #include <utility>
 
 #include "common/cli/print_error.hpp"
@@ -50,6 +51,12 @@ Result<std::unique_ptr<Hosts>> Hosts::create(asio::io_context& io, const Clock& 
   return hosts;
 }
 
+std::unique_ptr<Hosts> Hosts::of_cell(asio::io_context& io, const Clock& clock,
+                                      http::TlsClient tls) {
+  return std::unique_ptr<Hosts>(
+      new Hosts(io, clock, HostTable::of_cell(kPollInterval + kPollTimeout), std::move(tls)));
+}
+
 void Hosts::add(const HostAddress& address) {
   hosts_.push_back({.link = std::make_unique<HostLink>(io_, address, &tls_)});
 }
@@ -64,10 +71,7 @@ Result<void> Hosts::set_list(const std::vector<HostAddress>& addresses) {
   for (const HostAddress& address : addresses)
     if (hosts_.size() < table_.size() && address.text == table_.address(HostId{hosts_.size()}))
       add(address);
-  for (const HostId host : changes.added) {
-    spdlog::info("host added host={}", table_.address(host));
-    if (is_started_) begin_watch(host);
-  }
+  begin_added(changes.added);
   for (const HostId host : changes.removed) {
     spdlog::info(
         "host removed host={} running_requests={}; texts continue on other hosts, or stay there if "
@@ -75,6 +79,36 @@ Result<void> Hosts::set_list(const std::vector<HostAddress>& addresses) {
         table_.address(host), table_.started_on(host));
   }
   return {};
+}
+
+void Hosts::begin_added(const std::vector<HostId>& added) {
+  for (const HostId host : added) {
+    spdlog::info("host added host={}", table_.address(host));
+    if (is_started_) begin_watch(host);
+  }
+}
+
+/// The table changes first: an exchange whose connection is closed below must find its host gone.
+void Hosts::set_doors(const std::vector<Door>& doors) {
+  std::vector<CellMember> members;
+  std::map<std::string_view, const HostAddress*> addresses;
+  for (const Door& door : doors) {
+    members.push_back(door.member);
+    addresses.emplace(door.member.address, &door.address);
+  }
+  const HostChanges changes = table_.set_members(members);
+  while (hosts_.size() < table_.size()) add(*addresses.at(table_.address(HostId{hosts_.size()})));
+  for (std::size_t i = 0; i < hosts_.size(); ++i)
+    hosts_[i].link->set_incarnation(table_.incarnation(HostId{i}).value_or(Incarnation{}));
+  begin_added(changes.added);
+  for (const HostId host : changes.renewed)
+    spdlog::warn(
+        "host joined again host={} incarnation={}; texts of its earlier membership "
+        "continue on other hosts",
+        table_.address(host), table_.incarnation(host)->value);
+  for (const HostId host : changes.removed)
+    spdlog::warn("host left its cell host={} running_requests={}; texts continue on other hosts",
+                 table_.address(host), table_.started_on(host));
 }
 
 void Hosts::begin_watch(HostId host) {

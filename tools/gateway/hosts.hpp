@@ -1,7 +1,8 @@
 /// The hosts of a gateway: asks each twice a second what it serves and how busy it is.
 ///
 /// A host that leaves the list gets no new request. It is asked until its last request has ended,
-/// so that texts move to other hosts or end there.
+/// so that texts move to other hosts or end there. A host that leaves its cell, or joins it again,
+/// has stopped as what it was: all connections to it are closed.
 ///
 /// Lifetime: `io` and `clock` outlive it; it outlives all exchanges. Threads: one.
 #pragma once
@@ -29,11 +30,22 @@ class Hosts {
                                                const std::vector<HostAddress>& addresses,
                                                http::TlsClient tls);
 
+  /// Without hosts, for those of a cell.
+  static std::unique_ptr<Hosts> of_cell(boost::asio::io_context& io, const Clock& clock,
+                                        http::TlsClient tls);
+
   /// Begins to ask.
   void start();
   /// Replaces the list, and logs what changes. Errors: those of HostTable::set_list; nothing has
   /// changed then.
   Result<void> set_list(const std::vector<HostAddress>& addresses);
+  /// A door of a member of the cell.
+  struct Door {
+    HostAddress address;
+    CellMember member;
+  };
+  /// Replaces the hosts of the cell, and logs what changes. Precondition: no address occurs twice.
+  void set_doors(const std::vector<Door>& doors);
   /// For connections that begin from now on.
   void set_tls(http::TlsClient tls) { tls_ = std::move(tls); }
   /// Stops asking: the coroutines end by themselves.
@@ -60,6 +72,7 @@ class Hosts {
   };
 
   void add(const HostAddress& address);
+  void begin_added(const std::vector<HostId>& added);
   void begin_watch(HostId host);
   bool is_needed(HostId host) const;
   boost::asio::awaitable<void> watch(HostId host);

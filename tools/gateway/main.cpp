@@ -40,8 +40,10 @@ void reload(gateway::Gateway& gateway, gateway::Options& running, const ReadOpti
         "code={} reason=\"{}\"",
         name(reloaded.error().code), reloaded.error().detail);
   }
-  const ConfigReload changes =
-      reload_config(running.config, wanted->config, {"log-level", "hosts", "plaintext-hosts"});
+  const ConfigReload changes = running.cell
+                                   ? reload_config(running.config, wanted->config, {"log-level"})
+                                   : reload_config(running.config, wanted->config,
+                                                   {"log-level", "hosts", "plaintext-hosts"});
   set_log_level(wanted->log_level);
   log_reload(changes);
   if (running.certificate)

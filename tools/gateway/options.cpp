@@ -29,14 +29,17 @@ struct Texts {
   std::uint32_t move_timeout_ms = 30'000;
   std::uint32_t drain_timeout_ms = 30'000;
   bool any_address = false;
-  bool plaintext_hosts = false;
+  std::string cell;
 };
 
 void add_options(CLI::App& app, Texts& texts, Options& options) {
   app.add_option("--hosts", texts.hosts,
                  "Send texts to these workers: https://HOST:PORT, http://HOST:PORT or unix:/PATH; "
-                 "may be repeated; read again on SIGHUP")
-      ->required();
+                 "may be repeated; read again on SIGHUP");
+  app.add_option("--cell", texts.cell,
+                 "Take the hosts from a cell: the path of a cell.toml with etcd, its user and the "
+                 "cell")
+      ->check(check_file_path);
   app.add_option("--listen", texts.listen,
                  "Serve clients here: an address, or the absolute path of a Unix socket")
       ->capture_default_str();
@@ -49,7 +52,7 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
   app.add_option("--host-ca", options.host_ca,
                  "PEM file with the authorities that sign the certificates of https hosts, read "
                  "again on SIGHUP; default: those of the system");
-  app.add_flag("--plaintext-hosts", texts.plaintext_hosts,
+  app.add_flag("--plaintext-hosts", options.plaintext_hosts,
                "Allow http:// hosts on other machines: anyone on the way reads prompts and keys");
   app.add_option("--trusted-proxies", texts.trusted_proxies,
                  "Believe X-Forwarded-For of this address, network or uid:N; may be repeated");
@@ -84,12 +87,12 @@ Error named(std::string_view option, Error error) {
   return error;
 }
 
-Result<std::vector<HostAddress>> hosts_of(const Texts& texts) {
+Result<std::vector<HostAddress>> hosts_of(const Texts& texts, bool allows_plaintext) {
   std::vector<HostAddress> hosts;
   for (const std::string& text : texts.hosts) {
     auto host = HostAddress::parse(text);
     if (!host) return std::unexpected(named("--hosts", host.error()));
-    if (host->is_exposed() && !texts.plaintext_hosts) {
+    if (host->is_exposed() && !allows_plaintext) {
       return fail(
           Errc::BadRequest,
           fmt::format("--hosts: {} is on another machine and not encrypted; write https://, "
@@ -104,7 +107,15 @@ Result<std::vector<HostAddress>> hosts_of(const Texts& texts) {
 }
 
 Result<void> understand(const Texts& texts, Options& options) {
-  options.hosts = TRY(hosts_of(texts));
+  if (texts.hosts.empty() == texts.cell.empty()) {
+    return fail(Errc::BadRequest, "a gateway needs its hosts: give either --hosts or --cell");
+  }
+  options.hosts = TRY(hosts_of(texts, options.plaintext_hosts));
+  if (!texts.cell.empty()) {
+    auto found = cell::read_cell_file(texts.cell);
+    if (!found) return std::unexpected(named("--cell", found.error()));
+    options.cell = *std::move(found);
+  }
   if (texts.certificate.empty() != texts.key.empty()) {
     return fail(Errc::BadRequest, texts.key.empty() ? "--tls-certificate needs --tls-key"
                                                     : "--tls-key needs --tls-certificate");

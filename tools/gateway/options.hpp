@@ -12,6 +12,7 @@
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"
 #include "ipc/http/trusted_proxies.hpp"
+#include "tools/cell/config/etcd_options.hpp"
 #include "tools/gateway/host_address.hpp"
 
 namespace leasehold::gateway {
@@ -22,7 +23,9 @@ struct CertificateFiles {
 };
 
 struct Options {
-  std::vector<HostAddress> hosts;
+  std::vector<HostAddress> hosts;         ///< Empty: those of the cell.
+  std::optional<cell::CellAddress> cell;  ///< Nothing: the hosts are a list.
+  bool plaintext_hosts = false;
   std::string host_ca;  ///< Empty: the authorities that the system trusts.
   http::Address listen;
   std::optional<CertificateFiles> certificate;  ///< Nothing: clients are not encrypted.

@@ -26,10 +26,6 @@ constexpr std::string_view kComment = ":\n\n";
 constexpr std::size_t kMaxWaitingBytes = 64 << 10;  // then hosts are not read
 constexpr std::chrono::seconds kEndTimeout{5};
 
-std::chrono::milliseconds head_timeout(const ContinuationTerms& terms) {
-  return std::chrono::ceil<std::chrono::milliseconds>(terms.head_timeout);
-}
-
 ContinuationTerms terms_of(const Shared& shared, const ClientExchange& client,
                            const BodyFacts& facts) {
   ContinuationTerms terms{.model = facts.model,
@@ -38,7 +34,7 @@ ContinuationTerms terms_of(const Shared& shared, const ClientExchange& client,
   terms.limits.choices = facts.choices;
   terms.any_arithmetic = facts.any_arithmetic;
   terms.max_moves = shared.options.moves;
-  terms.beat = shared.options.beat;
+  terms.silence.beat = shared.options.beat;
   terms.move_timeout = shared.options.move_timeout;
   return terms;
 }
@@ -148,9 +144,9 @@ awaitable<void> TextRelay::serve(AttemptId id, std::shared_ptr<Attempt> attempt,
     attempt->connection = std::move(connection);
     if (attempt->is_closed) attempt->connection->close();
   };
-  HostLink::Call call{.request = std::move(request),
-                      .timeout = head_timeout(ContinuationTerms{}),
-                      .on_connected = std::move(note)};
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(SilenceLimits{}.head_timeout);
+  HostLink::Call call{
+      .request = std::move(request), .timeout = timeout, .on_connected = std::move(note)};
   auto exchange = co_await link.exchange(std::move(call));
   if (attempt->is_closed) {
     if (exchange) exchange->connection->close();

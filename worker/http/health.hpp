@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "common/result.hpp"
@@ -25,6 +26,11 @@ class Health {
   /// True while the worker has no weights, but restores them for the next request.
   void set_asleep(bool is_asleep) { is_asleep_ = is_asleep; }
   bool is_asleep() const { return is_asleep_; }
+
+  /// The membership of this host in its cell; 0: none. Gateways refuse answers of another membership
+  /// than etcd has.
+  void set_incarnation(std::uint64_t incarnation) { incarnation_ = incarnation; }
+  std::uint64_t incarnation() const { return incarnation_; }
 
   /// The first reason why the worker cannot serve, or nothing if it can.
   std::optional<Error> why_not() const {
@@ -52,6 +58,7 @@ class Health {
   std::atomic<bool> is_broker_disconnected_ = false;
   std::atomic<bool> is_admitting_ = true;
   std::atomic<bool> is_asleep_ = false;
+  std::atomic<std::uint64_t> incarnation_ = 0;
 };
 
 }  // namespace leasehold::http

@@ -125,7 +125,7 @@ awaitable<void> BeastConnection::serve_one() {
   exchange_.is_message = read.head && is_message_path(read.head->path());
   exchange_.labels = ExchangeLabels::of(read.head);
   exchange_.fields = exchange_.labels.fields();
-  exchange_.fields += fmt::format("Leasehold-Host: {}\r\n", shared_->deps.host_name);
+  exchange_.fields += host_fields(*shared_);
   // Anthropic's clients read this header.
   if (exchange_.is_message)
     exchange_.fields += "request-id: " + exchange_.labels.x_request_id + "\r\n";

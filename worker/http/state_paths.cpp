@@ -1,5 +1,7 @@
 #include "worker/http/state_paths.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "common/cli/terminal_text.hpp"
@@ -55,6 +57,14 @@ Answer host_answer(const Shared& shared) {
 }
 
 }  // namespace
+
+std::string host_fields(const Shared& shared) {
+  const Health* const health = shared.deps.health;
+  const std::uint64_t incarnation = health != nullptr ? health->incarnation() : 0;
+  std::string fields = fmt::format("Leasehold-Host: {}\r\n", shared.deps.host_name);
+  if (incarnation != 0) fields += fmt::format("Leasehold-Incarnation: {}\r\n", incarnation);
+  return fields;
+}
 
 bool is_state_path(std::string_view path) {
   return path == kReady || path == kLive || path == kHost;

@@ -5,11 +5,16 @@
 /// itself, without X-Forwarded-For.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "worker/http/http_shared.hpp"
 
 namespace leasehold::http {
+
+/// Lines of the head of each answer, each with its "\r\n": the name of the host, and of a member of
+/// a cell its incarnation.
+std::string host_fields(const Shared& shared);
 
 bool is_state_path(std::string_view path);
 

@@ -63,7 +63,9 @@ Result<control::Payload> BrokerEvents::set_sampling(const control::Json& params)
 }
 
 Result<control::Payload> BrokerEvents::set_admission(const control::Json& params) {
-  health_.set_admitting(TRY(wire::WorkerAdmission::from_json(params)).admits);
+  const auto admission = TRY(wire::WorkerAdmission::from_json(params));
+  health_.set_admitting(admission.admits);
+  health_.set_incarnation(admission.incarnation);
   return control::Payload{.body = wire::Empty{}.to_json()};
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/record.hpp"
@@ -49,6 +50,11 @@ Result<void> require_agent(const State& state, const Caller& caller) {
   return fail(Errc::PermissionDenied,
               "this connection is not the agent's, or a later agent has attached; call "
               "cell.attach");
+}
+
+/// Answers of the workers name the membership.
+void tell_workers(Decision& decision) {
+  for (const auto& [id, worker] : decision.state.workers.all()) send_admission(decision, worker);
 }
 
 /// Takes the part away. Requests of the tenant no longer start here.
@@ -213,7 +219,10 @@ void forget_agent(State& state, ConnectionId connection) {
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::CellAttach& attach) {
   Cell& cell = decision.state.cell;
-  if (cell.name != attach.cell) cell = {.name = attach.cell};
+  if (cell.name != attach.cell) {
+    cell = {.name = attach.cell};
+    tell_workers(decision);
+  }
   cell.agent = caller.connection;
   return Answer{wire::CellAttached{.incarnation = cell.incarnation,
                                    .ceiling_boottime_ns = cell.ceiling.boottime_ns}};
@@ -222,9 +231,10 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Cel
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::CellCeiling& moved) {
   Cell& cell = decision.state.cell;
   TRY(require_agent(decision.state, caller));
-  if (cell.incarnation != moved.incarnation)
+  if (std::exchange(cell.incarnation, moved.incarnation) != moved.incarnation) {
     decision.record(events::CellMembership{.cell = *cell.name, .incarnation = moved.incarnation});
-  cell.incarnation = moved.incarnation;
+    tell_workers(decision);
+  }
   cell.ceiling = {moved.ceiling_boottime_ns};
   cell.heard_at = decision.now;
   void_other_parts(decision);

@@ -342,7 +342,9 @@ void decide_event(Decision& decision, const WorkerReported& reported) {
 
 void send_admission(Decision& decision, const Worker& worker) {
   if (worker.state != WorkerState::Ready) return;
-  decision.add(effect::SendAdmission{worker.id, {.admits = worker.is_admitting()}});
+  decision.add(effect::SendAdmission{
+      worker.id,
+      {.admits = worker.is_admitting(), .incarnation = decision.state.cell.incarnation}});
 }
 
 }  // namespace leasehold

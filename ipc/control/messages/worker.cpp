@@ -98,6 +98,7 @@ void describe(Is<LeaseAttach, LeaseDrained, LeaseSettle, LeaseUnmap> auto& m, au
 
 void describe(Is<WorkerAdmission> auto& m, auto& fields) {
   fields.field("admits", m.admits);
+  fields.with_default("incarnation", m.incarnation, std::uint64_t{0});
 }
 
 void describe(Is<WorkerAsleep> auto& m, auto& fields) {

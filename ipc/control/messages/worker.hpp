@@ -213,13 +213,15 @@ struct WorkerPing : Empty {
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Kill;
 };
 
-/// Call `worker.admission`: whether tenants get new leases on this worker. Sent when the worker is
-/// ready, and when an operator drains, replaces or undrains it. The worker reports it in `/health`.
-/// Reply: Empty.
+/// Call `worker.admission`: whether tenants get new leases on this worker, and as which member of
+/// its cell the host serves them. Sent when the worker is ready, when an operator drains, replaces
+/// or undrains it, and when a membership begins or ends. The worker reports the first in `/health`,
+/// and the second in the head of each answer. Reply: Empty.
 struct WorkerAdmission : Message<WorkerAdmission> {
   static constexpr std::string_view kMethod = "worker.admission";
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
   bool admits = true;
+  std::uint64_t incarnation = 0;  ///< See CellCeiling. May be missing.
 };
 
 /// Call `worker.asleep`: the worker sleeps or wakes from now on. Before the broker revokes the

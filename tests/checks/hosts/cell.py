@@ -202,9 +202,8 @@ class Gateway:
         self.address = self.process = None
 
     def start(self):
-        named = [word for host in self.hosts for word in ("--hosts", host)]
-        self.process = Process(self.cell, self.name, "leasehold-gateway", "--listen", self.listen, *named,
-                               *self.options)
+        self.process = Process(self.cell, self.name, "leasehold-gateway", "--listen", self.listen,
+                               *self.cell.name_hosts(self.hosts), *self.options)
 
     def await_ready(self):
         """Waits until it answers and one host is ready."""
@@ -287,6 +286,10 @@ class Cell:
         gateway.await_ready()
         self.await_all_known()
         return gateway
+
+    def name_hosts(self, addresses):
+        """The options with which a gateway has these hosts."""
+        return [word for address in addresses for word in ("--hosts", address)]
 
     def await_all_known(self, skip=()):
         """Waits until each gateway has seen each host ready, but for those to skip."""

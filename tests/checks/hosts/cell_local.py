@@ -1,4 +1,4 @@
-"""A cell on this machine: hosts with a broker, a worker and an agent each, and an etcd of three members.
+"""A cell on this machine: hosts with a broker, a worker and an agent each, gateways, and an etcd of three members.
 
     python3 tests/checks/hosts/cell_local.py BIN_DIR N [--check]
 
@@ -21,6 +21,7 @@ from peer import Failure
 
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/models/leasehold-stories-q8_0.gguf")
 CELL = "local"
+GATEWAYS = 2
 TTL_MS = 10000
 SLACK_MS = 500
 TENANT = "ann"
@@ -102,6 +103,14 @@ class LocalCell(cell.Cell):
     def new_host(self, name):
         return Host(self, name)
 
+    def name_hosts(self, addresses):
+        """The cell names them."""
+        return ["--cell", self.config]
+
+    def add_gateways(self):
+        for _ in range(GATEWAYS):
+            self.add_gateway(listen="127.0.0.1:0")
+
     def brokerctl(self, *words):
         """Its exit code and output."""
         command = [os.path.join(self.bin_dir, "brokerctl"), "cell", "--config", self.config, *words]
@@ -110,7 +119,7 @@ class LocalCell(cell.Cell):
 
 
 def ask(host, key):
-    """The status with which the host answers a short chat. A slow etcd is waited for, as clients do."""
+    """The status with which a host or a gateway answers a short chat. A slow etcd is waited for, as clients do."""
     deadline = time.monotonic() + cell.START_TIMEOUT_S
     while (status := ask_once(host, key)) in (429, 503) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -131,7 +140,9 @@ def show(local):
     control = f"{os.path.join(local.bin_dir, 'brokerctl')} cell --config {local.config}"
     last = local.hosts[-1]
     pids = " ".join(str(process.pid) for process in last.processes())
-    print(f"""A cell of {local.count} hosts with a TTL of {TTL_MS // 1000} s runs. Ctrl-C ends it. In another terminal:
+    gateways = " and ".join(f"http://{gateway.address}" for gateway in local.gateways)
+    print(f"""A cell of {local.count} hosts with a TTL of {TTL_MS // 1000} s runs, with gateways at
+{gateways}. Ctrl-C ends it. In another terminal:
 
   CELL="{control}"
   $CELL hosts
@@ -139,7 +150,7 @@ def show(local):
   $CELL keys create --tenant {TENANT}          # KEY below is the key that it shows, ID its first column
   curl -s {local.hosts[0].address}/v1/chat/completions -H "Authorization: Bearer KEY" \\
     -d '{{"model": "Leasehold Stories", "messages": [{{"role": "user", "content": "Hi"}}], "max_tokens": 40}}'
-  curl -s {last.address}/v1/models -H "Authorization: Bearer KEY"
+  curl -s http://{local.gateways[0].address}/v1/models -H "Authorization: Bearer KEY"   # by a gateway
   $CELL ledger {TENANT}                        # which host has which part
   kill -STOP {pids}          # freezes host {last.name}
   $CELL keys revoke ID --wait              # host by host: applied, or why it can serve no more
@@ -168,6 +179,9 @@ def run_checks(local):
     for host in local.hosts:
         status = ask(host, key["api_key"])
         checks.check(status == 200, f"host {host.name} serves the key", f"{status} {host.agent.log()[-600:]}")
+    for gateway in local.gateways:
+        status = ask(gateway, key["api_key"])
+        checks.check(status == 200, f"{gateway.name} serves the key", f"{status} {gateway.process.log()[-600:]}")
     frozen = local.hosts[-1]
     frozen.stop()
     begin = time.monotonic()
@@ -180,12 +194,19 @@ def run_checks(local):
         status = ask(host, key["api_key"])
         checks.check(status == 401, f"host {host.name} refuses the key", status)
     checks.check("expired" in text, f"host {frozen.name} was expired, {took:.1f} s after the command", text)
+    for gateway in local.gateways:
+        wait_for(lambda gateway=gateway: f"host left its cell host={frozen.address}" in gateway.process.log(),
+                 f"{gateway.name} does not leave the frozen host")
+        status = ask(gateway, key["api_key"])
+        checks.check(status == 401, f"{gateway.name} has left the frozen host, and refuses the key", status)
     for process in frozen.processes():
         process.signal(signal.SIGCONT)
     wait_for(lambda: "host fenced" in frozen.agent.log(), "the frozen host does not see its end")
     wait_for(lambda: frozen.agent.log().count("host joined") == 2, "the frozen host does not join again")
     status = ask(frozen, key["api_key"])
     checks.check(status == 401, f"host {frozen.name} joins again and refuses the key", status)
+    local.await_all_known()
+    checks.check(True, "every gateway uses it again")
     code, text = local.brokerctl("doctor")
     checks.check(code == 0, "every record of the cell is in order", text)
     return checks.failed
@@ -197,6 +218,7 @@ def main():
         print("cell-local: etcd is not installed; run apt-get install etcd-server", file=sys.stderr)
         return 77
     with LocalCell(bin_dir, os.path.realpath(MODEL), count) as local:
+        local.add_gateways()
         if "--check" not in sys.argv[3:]:
             show(local)
         return 1 if run_checks(local) else 0

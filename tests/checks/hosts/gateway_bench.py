@@ -24,6 +24,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 
 import cell
 import client
@@ -39,18 +40,30 @@ ROUNDS = ("kill_worker", "kill", "freeze", "drain")
 PAUSE_ROUNDS = {"kill_worker": "killed", "kill": "killed", "freeze": "frozen"}  # with the name of their samples
 PAUSE_TOKENS = 350
 MOST_PAUSE_ROUNDS = 200  # a round may have no sample: texts may end before their host fails
-SLOW_LINK_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
+SLOW_FAR_HOST = ("--slow-motion-us", "5")  # a whole text would fit what is on its way when the link goes
 
 
-def measure_texts(settings, before_round, gateways, model, report):
-    rounds = faults.Rounds(gateways[0].cell, model, settings.tokens, settings.texts)
-    for _ in range(2):
-        rounds.read_calm(gateways[0])
-    for number in range(settings.rounds):
+def measure_costs(settings, before_round, report):
+    with tempfile.TemporaryDirectory(prefix="leasehold-routers-") as folder:
+        report["memory"] = routers.measure_memory(settings, folder)
         before_round()
-        for name in ROUNDS:
-            getattr(rounds, name)(gateways[number % 2])
-        rounds.kill_gateway(*gateways[::1 if number % 2 else -1])
+        report["routers"], missing = routers.measure(settings, folder)
+    return missing
+
+
+def measure_texts(settings, before_round, report):
+    with cell.Cell(settings.bin_dir, settings.model) as hosts:
+        hosts.add_hosts(HOSTS, "--slow-motion-us", SLOW_MOTION_US)
+        gateways = [hosts.add_gateway(), hosts.add_gateway()]
+        model = cell.model_name(gateways[0].address, hosts.key)
+        rounds = faults.Rounds(hosts, model, settings.tokens, settings.texts)
+        for _ in range(2):
+            rounds.read_calm(gateways[0])
+        for number in range(settings.rounds):
+            before_round()
+            for name in ROUNDS:
+                getattr(rounds, name)(gateways[number % 2])
+            rounds.kill_gateway(*gateways[::1 if number % 2 else -1])
     add_texts(rounds, report)
     samples = rounds.samples
     report["gateway_killed"] = {"pause_ms": distribution(samples["gateway_killed"])}
@@ -58,6 +71,7 @@ def measure_texts(settings, before_round, gateways, model, report):
     report["drain"] = {"gap_ms": drain, "calm_gap_ms": calm}
     if drain["n"]:
         report["drain"]["gap_ratio"] = drain["p50"] / calm["p50"]
+    return []
 
 
 def full_speed_rounds(settings, hosts, gateway):
@@ -88,6 +102,7 @@ def measure_pauses(settings, before_round, report):
             repeat(rounds, samples, settings.samples // 2 if name == "kill_worker" else settings.samples, do_round)
         add_texts(rounds, report)
         add_pauses(rounds, report, "killed", "frozen")
+    return []
 
 
 def add_texts(rounds, report):
@@ -104,7 +119,15 @@ def add_pauses(rounds, report, *names):
             report[name] = {"pause_ms": distribution(rounds.samples[name])}
 
 
-def measure_first_token(settings, gateway, model):
+def measure_first_token(settings, _, report):
+    with cell.Cell(settings.bin_dir, settings.model) as hosts:
+        hosts.add_hosts(2)
+        gateway = hosts.add_gateway()
+        report["first_token"] = first_tokens(settings, gateway, cell.model_name(gateway.address, hosts.key))
+    return []
+
+
+def first_tokens(settings, gateway, model):
     """Asks the host that the gateway chose for the same text, and the gateway, in turn."""
     readers, taken = client.Readers(), ([], [])
     host = None
@@ -123,65 +146,65 @@ def measure_first_token(settings, gateway, model):
             "added_p50_ms": medians[1] - medians[0]}
 
 
-def measure_link(settings, report):
+def measure_link(settings, before_round, report):
     """Returns a line if this machine makes no namespace."""
     with contextlib.ExitStack() as stack:
         link = stack.enter_context(separate_link.SeparateLink())
         if link.refused:
-            return f"skipped: a network namespace cannot be made: {link.refused}"
+            return [f"skipped: a network namespace cannot be made: {link.refused}"]
         hosts = stack.enter_context(cell.Cell(settings.bin_dir, settings.model))
-        hosts.add_hosts(1, *SLOW_LINK_HOST)
-        hosts.add_far_host(link, *SLOW_LINK_HOST)
+        hosts.add_hosts(1)  # it reads what is known at full speed
+        hosts.add_far_host(link, *SLOW_FAR_HOST)
         gateway = hosts.add_gateway("--plaintext-hosts")
         rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
-        repeat(rounds, "link_down", settings.samples, lambda: rounds.cut_link(gateway, link))
+
+        def do_round():
+            before_round()
+            rounds.cut_link(gateway, link)
+        repeat(rounds, "link_down", settings.samples, do_round)
         add_texts(rounds, report)
         add_pauses(rounds, report, "link_down")
-    return None
+    return []
+
+
+# Each adds its figures to the report, and returns a line for what this machine does not have.
+MEASURES = {"costs": measure_costs, "texts": measure_texts, "pauses": measure_pauses,
+            "first_token": measure_first_token, "link": measure_link}
 
 
 def measure(settings, before_round):
-    report, notes = {}, []
-    with tempfile.TemporaryDirectory(prefix="leasehold-routers-") as folder:
-        report["memory"] = routers.measure_memory(settings, folder)
+    report, skipped = {}, []
+    for part in settings.only or MEASURES:
         before_round()
-        report["routers"], missing = routers.measure(settings, folder)
-    before_round()
-    with cell.Cell(settings.bin_dir, settings.model) as hosts:
-        hosts.add_hosts(HOSTS, "--slow-motion-us", SLOW_MOTION_US)
-        gateways = [hosts.add_gateway(), hosts.add_gateway()]
-        model = cell.model_name(gateways[0].address, hosts.key)
-        measure_texts(settings, before_round, gateways, model, report)
-    measure_pauses(settings, before_round, report)
-    with cell.Cell(settings.bin_dir, settings.model) as hosts:
-        hosts.add_hosts(2)
-        report["first_token"] = measure_first_token(settings, hosts.add_gateway(), model)
-    before_round()
-    if refused := measure_link(settings, report):
-        notes.append(refused)
-    for line in notes + missing:
+        begin = time.monotonic()
+        skipped += MEASURES[part](settings, before_round, report)
+        print(f"{part}: {time.monotonic() - begin:.0f} s", file=sys.stderr)
+    for line in skipped:
         print(line, file=sys.stderr)
-    report["skipped"] = notes + missing
+    report["skipped"] = skipped
     return {"gateway": report}
 
 
 def text_of(report):
     """The report as tables."""
     report = report["gateway"]
-    texts = report["texts"]
+    texts = report.get("texts", {"read": 0, "changed": 0, "faults": []})
     rows = [[f"{name}.{figure}", *(f"{values.get(key, 0):.{0 if key == 'n' else 1}f}" for key in
                                    ("n", "p50", "p90", "p99", "max"))]
             for name in sorted(report) if isinstance(report[name], dict)
             for figure, values in sorted(report[name].items()) if isinstance(values, dict) and "n" in values]
     costs = [[name, *(f"{one[key]:.1f}" for key in ("paced_cpu_us_per_event", "full_cpu_us_per_event")),
               f"{one['paced_events_per_core_s']:.0f}", f"{one['full_events_per_core_s']:.0f}",
-              f"{one['cut_streams']} of {one['streams']}"] for name, one in report["routers"].items()]
-    lines = [f"{texts['read']} texts through failures, {texts['changed']} changed", *texts["faults"],
-             f"first token: {report['first_token']['added_p50_ms']:.2f} ms more than the host's own, p50",
-             f"drain: the longest gap is {report['drain'].get('gap_ratio', 0):.2f} of the calm one, p50",
-             f"memory: {report['memory']['peak_mib']:.1f} MiB with {report['memory']['streams']} streams",
-             *report["skipped"]]
+              f"{one['cut_streams']} of {one['streams']}"] for name, one in report.get("routers", {}).items()]
+    lines = [f"{texts['read']} texts through failures, {texts['changed']} changed", *texts["faults"]]
+    if "first_token" in report:
+        lines.append(f"first token: {report['first_token']['added_p50_ms']:.2f} ms more than the host's own, p50")
+    if "drain" in report:
+        lines.append(f"drain: the longest gap is {report['drain'].get('gap_ratio', 0):.2f} of the calm one, p50")
+    if "memory" in report:
+        lines.append(f"memory: {report['memory']['peak_mib']:.1f} MiB with {report['memory']['streams']} streams")
+    lines += report["skipped"]
     return (peer.table(["MS", "N", "P50", "P90", "P99", "MAX"], "lrrrrr", rows) + "\n" +
             peer.table(["ROUTER", "PACED µs", "FULL µs", "PACED/s", "FULL/s", "CUT"], "lrrrrr", costs) + "\n" +
             "".join(line + "\n" for line in lines))
@@ -192,6 +215,7 @@ def parse_options(arguments):
     peer.add_report_options(parser)
     parser.add_argument("--model", required=True, help="GGUF model")
     parser.add_argument("--peers", metavar="DIR", help="Folder with vllm-router and sglang-router")
+    parser.add_argument("--only", action="append", choices=MEASURES, help="Measure this part alone; may be repeated")
     parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=4,
                         help="Rounds of slow texts, each with every failure")
     parser.add_argument("--samples", type=peer.in_range(1, 10000), default=100,

@@ -1,116 +1,17 @@
 // A cell of real hosts: etcd, and a broker, a worker and an agent on each host.
 #include <signal.h>
 
-#include <fmt/format.h>
-
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <memory>
 
 #include "ipc/control/messages/cell/key_resolve.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/control/transport/client.hpp"
-#include "tests/process/cell/etcd_process.hpp"
-#include "tests/process/http/http_client.hpp"
+#include "tests/process/cell/cell_rig.hpp"
 
 using namespace leasehold;
 using Catch::Contains;
 
 namespace leasehold::testing {
-namespace {
-
-struct Printed {
-  int exit_code = -1;
-  std::string text;  ///< stdout and stderr.
-  Json json() const { return Json::parse(text); }
-};
-
-/// etcd with a short TTL, and brokerctl for it.
-class CellRig {
- public:
-  explicit CellRig(std::int64_t ttl_ms = 4'000) {
-    etcd.put("/leasehold/c/config",
-             fmt::format(R"({{"version":1,"ttl_ms":{},"slack_ms":200}})", ttl_ms));
-    std::ofstream(config_) << fmt::format("etcd = [\"{}\"]\ncell = \"c\"\n", etcd.address());
-  }
-
-  Child start_brokerctl(std::vector<std::string> words, const std::string& log) const {
-    std::vector<std::string> argv{program_path("brokerctl"), "cell", "--config", config_};
-    argv.insert(argv.end(), words.begin(), words.end());
-    return Child::start({.argv = std::move(argv), .log_path = log}).value();
-  }
-  Printed brokerctl(std::vector<std::string> words) const {
-    const std::string log = directory_.file("brokerctl.log");
-    std::filesystem::remove(log);
-    Child child = start_brokerctl(std::move(words), log);
-    const int code = exit_status_of(child);
-    return {.exit_code = code, .text = file_bytes(log)};
-  }
-  void admit(const std::string& tenant, const std::string& requests) const {
-    const Printed printed = brokerctl({"tenants", "admit", tenant, "--max-concurrent", requests});
-    INFO(printed.text);
-    REQUIRE(printed.exit_code == 0);
-  }
-  std::string create_key(const std::string& tenant) const {
-    const Printed printed = brokerctl({"keys", "create", "--tenant", tenant, "-o", "json"});
-    INFO(printed.text);
-    REQUIRE(printed.exit_code == 0);
-    return printed.json().at("api_key");
-  }
-  std::string file(const std::string& name) const { return directory_.file(name); }
-
-  EtcdProcess etcd;
-
- private:
-  TemporaryDirectory directory_ = TemporaryDirectory::create("cell").value();
-  std::string config_ = directory_.file("cell.toml");
-};
-
-/// A host of the cell.
-class CellHost {
- public:
-  CellHost(const CellRig& rig, const std::string& name)
-      : rig_(rig),
-        name_(name),
-        http_({"--slow-motion-us", "100", "--cell-socket", rig.file(name + ".sock"),
-               "--http-idle-ttl-ms", "100"}) {
-    start_agent();
-    REQUIRE(agent_->logs("host joined"));
-  }
-
-  void start_agent() {
-    agent_.emplace(rig_.etcd, AgentProcess::Spec{.state = rig_.file(name_),
-                                                 .host = name_,
-                                                 .broker = http_.system().broker_socket(),
-                                                 .socket = rig_.file(name_ + ".sock")});
-    REQUIRE(agent_->logs("broker attached"));
-  }
-  AgentProcess& agent() { return *agent_; }
-  HttpSystem& http() { return http_; }
-  void signal(int number) {
-    for (Child* child : {&http_.system().broker(), &http_.system().worker(), &agent_->child()})
-      child->signal(number).value();
-  }
-  HttpReply ask(const std::string& key, int tokens = 5) {
-    const Json message{{"role", "user"}, {"content", "Tell me a story."}};
-    const Json body{{"model", "Leasehold Stories"},
-                    {"messages", Json::array({message})},
-                    {"max_tokens", tokens},
-                    {"ignore_eos", true}};
-    return http_.send(post("/v1/chat/completions", key, body));
-  }
-  bool answers(const std::string& key, int status) {
-    return eventually([&] { return ask(key).status == status; });
-  }
-
- private:
-  const CellRig& rig_;
-  std::string name_;
-  HttpSystem http_;
-  std::optional<AgentProcess> agent_;
-};
-
-}  // namespace
 
 TEST_CASE(
     "cell: a key that one command creates works on every host, until one command revokes it") {
@@ -128,8 +29,7 @@ TEST_CASE(
   CHECK(ledger.at("parts").size() == 2);
   CHECK(a.ask(mint_api_key()).status == 401);
 
-  const std::string id = rig.brokerctl({"keys", "-o", "json"}).json().at("items").at(0).at("key");
-  const Printed revoked = rig.brokerctl({"keys", "revoke", id, "--wait"});
+  const Printed revoked = rig.revoke_key();
   INFO(revoked.text);
   CHECK(revoked.exit_code == 0);
   for (CellHost* host : {&a, &b}) CHECK(host->ask(key).status == 401);
@@ -182,9 +82,8 @@ TEST_CASE("cell: a host whose broker is frozen is expired, although its agent ru
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
   REQUIRE(host.ask(key).status == 200);
-  const std::string id = rig.brokerctl({"keys", "-o", "json"}).json().at("items").at(0).at("key");
   host.http().system().broker().signal(SIGSTOP).value();
-  const Printed revoked = rig.brokerctl({"keys", "revoke", id, "--wait"});
+  const Printed revoked = rig.revoke_key();
   INFO(revoked.text << host.agent().log());
   CHECK(revoked.exit_code == 0);
   CHECK_THAT(revoked.text, Contains("expired"));

@@ -130,8 +130,13 @@ struct FakeHost::Server {
     co_return true;
   }
 
+  std::string membership() const {
+    const std::uint64_t incarnation = host.incarnation_;
+    return incarnation == 0 ? "" : fmt::format("Leasehold-Incarnation: {}\r\n", incarnation);
+  }
+
   awaitable<bool> send(http::Stream& stream, http::Answer answer) {
-    return write(stream, http::text_of(std::move(answer), true));
+    return write(stream, http::text_of(std::move(answer), true, http::Body::Sent, membership()));
   }
 
   // GCC 12 mistreats braced values in coroutines, so answers are made by plain functions.
@@ -268,8 +273,8 @@ struct FakeHost::Server {
   std::string stream_head() const {
     return fmt::format(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nLeasehold-Host: {}\r\n"
-        "Leasehold-Identity: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
-        host.name_, host.identity_);
+        "Leasehold-Identity: {}\r\n{}Transfer-Encoding: chunked\r\n\r\n",
+        host.name_, host.identity_, membership());
   }
 
   static std::int64_t created_of(const Asked& asked) {

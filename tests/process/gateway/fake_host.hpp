@@ -53,6 +53,8 @@ class FakeHost {
   void drop_posts() { drops_posts_ = true; }
   /// Answers uploads with this status before it reads them; 0: with the number of their bytes.
   void answer_uploads_with(int status) { upload_status_ = status; }
+  /// Its answers name this incarnation; 0: none.
+  void set_incarnation(std::uint64_t incarnation) { incarnation_ = incarnation; }
   void set_keeps_files(bool keeps) { keeps_files_ = keeps; }
   /// Its list of files, the newest first; each is found by its id.
   void set_files(std::vector<nlohmann::json> files);
@@ -82,6 +84,7 @@ class FakeHost {
   std::atomic<bool> drops_posts_ = false;
   std::atomic<bool> keeps_files_ = true;
   std::atomic<int> upload_status_ = 0;
+  std::atomic<std::uint64_t> incarnation_ = 0;
   std::atomic<std::size_t> posts_ = 0;
   mutable std::mutex mutex_;  // guards what follows
   bool is_ready_ = true;

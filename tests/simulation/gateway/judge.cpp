@@ -10,6 +10,9 @@
 namespace leasehold::gateway::simulation {
 namespace {
 
+/// The gateway reads what has arrived before it doubts a host, and looks for hosts ten times a
+/// second.
+constexpr Duration kHelpWithin = std::chrono::milliseconds(160);
 constexpr unsigned kFirstContent = 0b011;  // the two identities of one model
 
 void require(bool holds, std::string_view promise) {
@@ -38,10 +41,6 @@ void Judge::accepted(AttemptId attempt, TimePoint now) {
     return other.second.is_accepted && other.second.identity != one.identity;
   };
   one.other_identity = std::ranges::any_of(exchanges_, differs);
-  if (!one.is_open || one.other_identity) return;
-  if (last_host_ && *last_host_ != one.host) ++moves_;
-  last_host_ = one.host;
-  require(moves_ <= terms_.max_moves, "a text moves at most as often as it may");
 }
 
 void Judge::delivered(AttemptId attempt, TimePoint now) {
@@ -53,17 +52,56 @@ void Judge::delivered_group(AttemptId attempt, TimePoint now) {
   exchanges_.at(attempt).has_groups = true;
 }
 
-void Judge::check(const TextActions& actions, const TextContinuation& text, TimePoint now) {
+void Judge::check(const TextActions& actions, const TextContinuation& text, const HostTable& hosts,
+                  TimePoint now) {
   now_ = now;
+  hosts_ = &hosts;
+  check_silence();
   closed_.clear();
   for (const TextAction& action : actions)
     std::visit([&](const auto& one) { check_action(one); }, action);
-  require(text.moves() <= terms_.max_moves, "a text moves at most as often as it may");
+  const auto changes = [](const TextAction& action) {
+    return !std::holds_alternative<Forward>(action);
+  };
+  if (std::ranges::any_of(actions, changes)) changed_ = now;
+  note_host();
+  require(std::max(moves_, text.moves()) <= terms_.max_moves,
+          "a text moves at most as often as it may");
   if (error_) check_failure(text);
   const bool is_over = has_finished_ || has_failed_ || has_left_;
   require(text.has_ended() == is_over, "a request ends with one last action");
   require(is_over || closed_.empty() || has_running_exchange(),
           "a healthy host is closed only when another one sends the text");
+}
+
+/// A text has moved once another host runs it alone: a successor beside the old host may be
+/// dropped.
+void Judge::note_host() {
+  std::optional<HostId> only;
+  for (const auto& [attempt, one] : exchanges_) {
+    if (!one.is_open || !one.is_accepted || one.other_identity) continue;
+    if (only) return;
+    only = one.host;
+  }
+  if (!only || only == last_host_) return;
+  moves_ += last_host_.has_value();
+  last_host_ = only;
+}
+
+/// The host that never fails runs beside one that has missed two beats.
+void Judge::check_silence() const {
+  const HostId healthy{0};
+  const auto is_open = [](const auto& one) { return one.second.is_open; };
+  const auto found = std::ranges::find_if(exchanges_, is_open);
+  if (found == exchanges_.end() || std::ranges::count_if(exchanges_, is_open) != 1) return;
+  const Exchange& only = found->second;
+  const bool can_continue = must_finish_ && only.is_accepted && only.identity == 0 &&
+                            only.host != healthy && moves_ < terms_.max_moves &&
+                            hosts_->state(healthy, now_) == HostState::Ready;
+  const TimePoint silent =
+      std::max(std::max(only.heard, runs_since_) + terms_.silence.beat * 2, changed_);
+  require(!can_continue || now_ - silent <= kHelpWithin,
+          "a silent host has a successor before it is left");
 }
 
 void Judge::check_action(const OpenHost& open) {
@@ -128,9 +166,12 @@ void Judge::check_end(const TextContinuation& text) {
 /// True without a need for another host that has begun.
 bool Judge::may_be_closed(const Exchange& exchange) const {
   if (exchange.is_faulty || exchange.other_identity) return true;
-  if (!exchange.is_accepted) return now_ - exchange.heard >= terms_.head_timeout;
-  return now_ - exchange.heard >= terms_.beat * 3 ||
-         now_ - exchange.progressed >= terms_.progress_timeout;
+  if (!exchange.is_accepted) {
+    return now_ - exchange.heard >= terms_.silence.head_timeout ||
+           hosts_->state(exchange.host, now_) <= HostState::Late;
+  }
+  return now_ - exchange.heard >= terms_.silence.beat * 3 ||
+         now_ - exchange.progressed >= terms_.silence.progress_timeout;
 }
 
 bool Judge::has_running_exchange() const {

@@ -43,9 +43,12 @@ class Judge {
   void delivered_fault(AttemptId attempt) { exchanges_.at(attempt).is_faulty = true; }
   void ended_by_host(AttemptId attempt) { exchanges_.at(attempt).is_open = false; }
   void client_left() { has_left_ = true; }
+  /// The gateway reads nothing until then.
+  void gateway_stops(TimePoint until) { runs_since_ = std::max(runs_since_, until); }
 
-  /// Checks the actions of one step.
-  void check(const TextActions& actions, const TextContinuation& text, TimePoint now);
+  /// Checks the actions of one step. `hosts`: as the gateway knows them.
+  void check(const TextActions& actions, const TextContinuation& text, const HostTable& hosts,
+             TimePoint now);
   /// Checks the end of the schedule.
   void check_end(const TextContinuation& text);
 
@@ -54,6 +57,8 @@ class Judge {
  private:
   void check_action(const OpenHost& open);
   void check_action(const CloseHost& close);
+  void note_host();
+  void check_silence() const;
   void check_action(const Forward& forward);
   void check_action(const Finish& finish);
   void check_action(const PassAnswer& pass);
@@ -76,7 +81,10 @@ class Judge {
   std::vector<AttemptId> closed_;  // healthy exchanges, in this step
   unsigned possible_ = 0b111;      // identities that computed the text so far
   TimePoint now_;
-  std::optional<HostId> last_host_;  // that accepted the text
+  const HostTable* hosts_ = nullptr;  // in `check`
+  std::optional<HostId> last_host_;   // that had the text alone
+  TimePoint changed_;                 // when an exchange was opened or closed last
+  TimePoint runs_since_;              // of the gateway
   std::uint32_t moves_ = 0;
   std::optional<Error> error_;  // that ended the request
   bool has_left_ = false;

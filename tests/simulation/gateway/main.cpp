@@ -38,6 +38,7 @@ void add(const Coverage& from, Coverage& to) {
   to.failed += from.failed;
   to.asked_again += from.asked_again;
   to.left_list += from.left_list;
+  to.gone_bytes += from.gone_bytes;
   for (const auto& [cause, count] : from.opened) to.opened[cause] += count;
 }
 
@@ -70,7 +71,9 @@ int report(const Coverage& coverage) {
               static_cast<unsigned long long>(coverage.asked_again));
   std::printf("%12llu successors of hosts that left the list\n",
               static_cast<unsigned long long>(coverage.left_list));
-  missing += coverage.left_list == 0;
+  std::printf("%12llu pieces of hosts that had left their cell\n",
+              static_cast<unsigned long long>(coverage.gone_bytes));
+  missing += (coverage.left_list == 0) + (coverage.gone_bytes == 0);
   std::printf("%12llu texts finished, %llu ended early, no promise broken\n",
               static_cast<unsigned long long>(coverage.finished),
               static_cast<unsigned long long>(coverage.failed));

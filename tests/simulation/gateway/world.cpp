@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kReportEvery = milliseconds(500);
-constexpr Duration kSilentAfter = milliseconds(1500);
+constexpr Duration kSilentAfter = milliseconds(2000);
 constexpr Duration kLastFault = seconds(12);
 /// Long after the last fault: eight moves, each with its timeouts, and the text.
 constexpr Duration kLimit = seconds(400);
@@ -23,6 +23,7 @@ World::World(std::uint64_t seed, Coverage& coverage)
     : random_(seed),
       coverage_(coverage),
       is_gentle_(one_in(2)),
+      is_cell_(one_in(3)),
       text_(make_text()),
       terms_(make_terms()),
       judge_(text_, terms_, is_gentle_),
@@ -47,8 +48,8 @@ ContinuationTerms World::make_terms() {
                   .max_document_bytes = 4096};
   terms.any_arithmetic = one_in(8);
   terms.max_moves = one_in(8) ? 2 : 8;
-  terms.head_timeout = seconds(3);
-  terms.progress_timeout = seconds(20);
+  terms.silence.head_timeout = seconds(3);
+  terms.silence.progress_timeout = seconds(20);
   terms.move_timeout = seconds(15);
   return terms;
 }
@@ -70,7 +71,13 @@ void World::make_hosts() {
       hosts_[i].reported_identity = 0;
     }
   }
-  table_ = *HostTable::create(std::move(addresses), kSilentAfter);
+  if (is_cell_) {
+    table_ = HostTable::of_cell(kSilentAfter);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) incarnations_.push_back({++revision_});
+    use_members();
+  } else {
+    table_ = *HostTable::create(std::move(addresses), kSilentAfter);
+  }
 }
 
 void World::plan_faults() {
@@ -83,9 +90,11 @@ void World::plan_faults() {
     at(between(0, 3000), [this, host, fault, heals] {
       if (fault == 7) {
         set_listed(host, false);
-        at(heals, [this, host] { set_listed(host, true); });
+        at(is_cell_ && one_in(2) ? Duration::zero() : heals,
+           [this, host] { set_listed(host, true); });
       } else if (fault == 6) {
         stopped_until_ = std::max(stopped_until_, now_ + heals);  // the gateway itself
+        judge_.gateway_stops(stopped_until_);
       } else if (fault < 3) {
         set_power(host, static_cast<Power>(1 + fault));
         at(heals, [this, host] { set_power(host, Power::Up); });
@@ -156,6 +165,7 @@ void World::read_inbox() {
 
 void World::on(const TextEvent& event) {
   TextActions actions;
+  const bool is_of_gone = is_of_gone_host(event);
   continuation_.on(event, *table_, now_, actions);
   for (const TextAction& action : actions) {
     const auto* open = std::get_if<OpenHost>(&action);
@@ -165,7 +175,11 @@ void World::on(const TextEvent& event) {
     judge_.opened(*open, hosts_[open->host.value].identity, now_);
   }
   trace_step(event, actions);
-  judge_.check(actions, continuation_, now_);
+  if (is_of_gone && std::ranges::any_of(actions, [](const TextAction& action) {
+        return std::holds_alternative<Forward>(action) || std::holds_alternative<Finish>(action);
+      }))
+    report_violation("nothing of a host that has left its cell is forwarded");
+  judge_.check(actions, continuation_, *table_, now_);
   for (const TextAction& action : actions) {
     if (const auto* open = std::get_if<OpenHost>(&action)) do_action(*open);
   }
@@ -193,7 +207,9 @@ void World::do_action(const OpenHost& open) {
   const bool has_left = open.moved_from && !table_->is_listed(*open.moved_from);
   coverage_.left_list += has_left && open.cause == MoveCause::Draining;
   coverage_.asked_again += open.moved_from && open.cause == MoveCause::None;
-  connections_.emplace(open.attempt, Connection{.host = open.host, .arrives = now_});
+  connections_.emplace(open.attempt, Connection{.host = open.host,
+                                                .incarnation = table_->incarnation(open.host),
+                                                .arrives = now_});
   at(between(1, 30),
      [this, attempt = open.attempt, emitted = open.emitted] { answer(attempt, emitted); });
 }
@@ -316,18 +332,6 @@ void World::drain(HostId host, bool ends_texts) {
         deliver(attempt, {PieceKind::Error, "data: {\"error\":1}\n\n: x Draining 300\n\n"});
     });
   }
-}
-
-/// The operator changes the list of hosts. The host itself goes on.
-void World::set_listed(HostId changed, bool is_listed) {
-  trace(fmt::format("host {} {} the list", changed.value, is_listed ? "enters" : "leaves"));
-  std::vector<std::string> list;
-  for (std::uint64_t i = 0; i < hosts_.size(); ++i) {
-    const HostId host{i};
-    if (host == changed ? is_listed : table_->is_listed(host))
-      list.push_back(table_->address(host));
-  }
-  (void)table_->set_list(list);  // a list without hosts is refused
 }
 
 void World::heal_all() {

@@ -22,6 +22,7 @@ struct Coverage {
   std::map<MoveCause, std::uint64_t> opened;
   std::uint64_t asked_again = 0;  ///< Successors that were too far behind.
   std::uint64_t left_list = 0;    ///< Successors of hosts that left the list.
+  std::uint64_t gone_bytes = 0;   ///< Bytes that arrived from a host after it had left its cell.
 };
 
 class World {
@@ -34,6 +35,7 @@ class World {
  private:
   struct Connection {
     HostId host;
+    std::optional<Incarnation> incarnation;  ///< Of the host, when it was opened.
     std::optional<HostStream> stream;
     TimePoint arrives;       ///< When the newest bytes arrive: later ones do not overtake them.
     bool is_cut = false;     ///< The host makes nothing more.
@@ -59,6 +61,9 @@ class World {
   void cut_connections(HostId host);
   void drain(HostId host, bool ends_texts);
   void set_listed(HostId host, bool is_listed);
+  void leave_cell(HostId host);
+  void use_members();
+  bool is_of_gone_host(const TextEvent& event) const;
   void heal_all();
 
   // The gateway.
@@ -79,9 +84,12 @@ class World {
   TimePoint now_{1'000'000'000};
   TimePoint stopped_until_;  ///< Of the gateway.
   bool is_gentle_;           ///< One host works all the time.
+  bool is_cell_;             ///< The hosts are those of a cell.
   Text text_;
   ContinuationTerms terms_;
   std::vector<Host> hosts_;
+  std::vector<Incarnation> incarnations_;  ///< Of a cell, by host; zero: not a member.
+  std::uint64_t revision_ = 0;             ///< Of the newest incarnation.
   std::optional<HostTable> table_;
   Judge judge_;
   TextContinuation continuation_;

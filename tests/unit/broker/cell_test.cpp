@@ -356,3 +356,24 @@ TEST_CASE("cell: the status shows the ceiling, its age and the cell's tenants") 
   CHECK(cell_view(world.state, world.clock.now())->ceiling_left_ms == 0);
   CHECK_FALSE(cell_view(ServingWorld().state, world.clock.now()));
 }
+
+TEST_CASE("cell: workers learn each membership of their host, and when it ends") {
+  CellWorld world;
+  const auto sent = [&world] {
+    std::vector<std::uint64_t> incarnations;
+    for (const auto& each : world.performed<effect::SendAdmission>())
+      incarnations.push_back(each.admission.incarnation);
+    return incarnations;
+  };
+  world.move_ceiling(seconds(20));
+  CHECK(sent().empty());
+  world.move_ceiling(seconds(20), 0);
+  world.move_ceiling(seconds(20), 9);
+  CHECK(sent() == std::vector<std::uint64_t>{0, 9});
+  world.call(kLaterAgent, wire::CellAttach{.cell = CellName{"other"}});
+  CHECK(sent().back() == 0);
+  world.attach(kAgent);
+  world.move_ceiling(seconds(20), 9);
+  world.call(kOperator, wire::LeaseDrain{.worker = "w0", .grace_ms = 60'000});
+  CHECK(sent().back() == 9);
+}

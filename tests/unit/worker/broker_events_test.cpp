@@ -57,7 +57,8 @@ TEST_CASE("broker events: sampling and admission are answered in every stage") {
   if (GENERATE(false, true)) fixture.serve();
   CHECK(fixture.call(wire::StepSampling{.interval_ms = 100}) == std::nullopt);
   CHECK(fixture.is_sampling());
-  CHECK(fixture.call(wire::WorkerAdmission{.admits = false}) == std::nullopt);
+  CHECK(fixture.call(wire::WorkerAdmission{.admits = false, .incarnation = 7}) == std::nullopt);
+  CHECK(fixture.events.health().incarnation() == 7);
   CHECK(fixture.unhealthy() == Errc::Draining);
   CHECK(fixture.call(wire::StepSampling{.interval_ms = -1}) == Errc::BadRequest);
   CHECK(fixture.calls.empty());

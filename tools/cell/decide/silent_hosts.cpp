@@ -1,5 +1,6 @@
 #include "tools/cell/decide/silent_hosts.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace leasehold::cell {
@@ -8,23 +9,63 @@ namespace {
 /// The rates of two clocks differ by at most this share.
 constexpr int kRateDifference = 100;
 
+SilentHosts::Seen seen_at(TimePoint now, const etcd::KeyValue& entry) {
+  return {.incarnation = entry.created,
+          .modified = entry.modified,
+          .since = now,
+          .record = read_host(entry.key, entry.value)};
+}
+
+/// True if two beats of one host differ in nothing that an observer of the set acts on.
+bool is_alike(const SilentHosts::Seen& a, const SilentHosts::Seen& b) {
+  if (a.incarnation != b.incarnation || a.record.has_value() != b.record.has_value()) return false;
+  return !a.record ||
+         (a.record->doors == b.record->doors && a.record->is_draining == b.record->is_draining);
+}
+
 }  // namespace
 
 void SilentHosts::listed(const std::vector<etcd::KeyValue>& entries, TimePoint now) {
-  const bool had_gap = contact_ && now - *contact_ > kContactGap;
-  contact_ = now;
+  contacted(now);
   std::map<HostName, Seen> earlier = std::exchange(seen_, {});
   for (const etcd::KeyValue& entry : entries) {
     const auto host = keys_.host_in(entry.key);
     if (!host) continue;
     const auto known = earlier.find(*host);
     if (known != earlier.end() && known->second.modified == entry.modified) {
-      if (had_gap) known->second.since = now;
       seen_.insert(earlier.extract(known));
     } else {
-      seen_.emplace(*host, Seen{entry.modified, now, read_host(entry.key, entry.value)});
+      seen_.emplace(*host, seen_at(now, entry));
     }
   }
+}
+
+bool SilentHosts::changed(const etcd::WatchEvent& event, TimePoint now) {
+  const auto host = keys_.host_in(event.entry.key);
+  if (!host) return false;
+  if (event.is_deleted) return seen_.erase(*host) > 0;
+  Seen seen = seen_at(now, event.entry);
+  const auto known = seen_.find(*host);
+  const bool is_more = known == seen_.end() || !is_alike(known->second, seen);
+  seen_.insert_or_assign(*host, std::move(seen));
+  return is_more;
+}
+
+void SilentHosts::contacted(TimePoint now) {
+  const bool had_gap = contact_ && now - *contact_ > kContactGap;
+  contact_ = now;
+  if (!had_gap) return;
+  for (auto& [host, seen] : seen_) seen.since = now;
+}
+
+void SilentHosts::refused(const HostName& host, TimePoint now) {
+  if (const auto found = seen_.find(host); found != seen_.end()) found->second.since = now;
+}
+
+std::optional<HostName> SilentHosts::most_silent() const {
+  const auto earlier = [](const auto& a, const auto& b) { return a.second.since < b.second.since; };
+  const auto first = std::ranges::min_element(seen_, earlier);
+  return first == seen_.end() ? std::nullopt : std::optional(first->first);
 }
 
 std::optional<SilentHosts::Silence> SilentHosts::silence_of(const Seen& seen, TimePoint now) const {

@@ -11,14 +11,15 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMissingBeats = 3;
 /// How long a text without a host, or without a successor, waits before it asks for one again.
 constexpr Duration kRetryPause = milliseconds(100);
-/// How long the gateway may take to read what has arrived.
-constexpr Duration kReadingTime = milliseconds(50);
 
 std::int64_t ms(Duration duration) {
   return std::chrono::duration_cast<milliseconds>(duration).count();
+}
+
+bool has_tokens(const EmittedTokens& tokens) {
+  return std::ranges::any_of(tokens, [](const auto& some) { return !some.empty(); });
 }
 
 }  // namespace
@@ -27,10 +28,10 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
                             const Step& step) {
   as.emplace(Attempt{.id = AttemptId{++last_attempt_},
                      .host = host,
+                     .incarnation = step.hosts.incarnation(host),
                      .parser = HostStreamParser(terms_.form, terms_.limits, tokens_),
                      .positions = {},
-                     .heard = step.now,
-                     .progressed = step.now});
+                     .clock = SilenceClock(terms_.silence, step.now)});
   for (const std::vector<TokenId>& known : tokens_)
     as->positions.push_back(static_cast<std::uint32_t>(known.size()));
   step.actions.emplace_back(OpenHost{as->id, host, tokens_, search_.from, cause});
@@ -38,10 +39,9 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
 
 /// True if a ready host differs from the text in the arithmetic alone.
 bool TextContinuation::lacks_arithmetic(const Step& step) const {
-  if (terms_.any_arithmetic || !has_tokens()) return false;
+  if (terms_.any_arithmetic || !has_tokens(tokens_)) return false;
   const WantedIdentity other{identity_, true};
-  const PlaceQuery query{
-      .model = terms_.model, .digest = terms_.placement, .wanted = &other, .may_wake = true};
+  const PlaceQuery query{.model = terms_.model, .digest = terms_.placement, .wanted = &other};
   return place(step.hosts, query, step.now).has_value();
 }
 
@@ -53,7 +53,7 @@ std::optional<Error> TextContinuation::reason_to_stay(const Step& step) const {
                  fmt::format("{}; the body was too large to be kept for another host", detail)};
   }
   if (!was_accepted_) return {};
-  if (has_tokens() && identity_.empty()) {
+  if (has_tokens(tokens_) && identity_.empty()) {
     return Error{code, fmt::format("{}; the host had named no identity, so that no other one can "
                                    "be known to continue its text",
                                    detail)};
@@ -91,7 +91,7 @@ void TextContinuation::give_up(const Error& error, const Step& step) {
 /// current host, so it must send the same tokens.
 std::optional<WantedIdentity> TextContinuation::wanted_of(bool as_successor) const {
   if (as_successor) return WantedIdentity{identity_, false};
-  if (has_tokens()) return WantedIdentity{identity_, terms_.any_arithmetic};
+  if (has_tokens(tokens_)) return WantedIdentity{identity_, terms_.any_arithmetic};
   return {};
 }
 
@@ -102,35 +102,45 @@ Result<HostId> TextContinuation::choose(const Step& step) const {
     if (!was_accepted_ || avoided.until > step.now) without.push_back(avoided.host);
   }
   if (current_) without.push_back(current_->host);
-  const std::optional<WantedIdentity> wanted = wanted_of(current_.has_value());
+  const std::optional<WantedIdentity> wanted = wanted_of(current_ && current_->clock.is_accepted());
   return place(step.hosts,
                {.model = terms_.model,
                 .digest = terms_.placement,
                 .wanted = wanted ? &*wanted : nullptr,
                 .without = without,
-                .may_wake = !current_},
+                .only_ready = current_.has_value()},
                step.now);
+}
+
+bool TextContinuation::may_have_successor() const {
+  return !successor_ && current_ && current_->clock.is_accepted() && !identity_.empty() &&
+         terms_.is_replayable && moves_ < terms_.max_moves;
+}
+
+bool TextContinuation::needs_successor(const Step& step) const {
+  const HostState state = step.hosts.state(current_->host, step.now);
+  return current_->clock.is_silent() || state == HostState::Draining || state == HostState::Asleep;
 }
 
 /// The new host runs before the old one is closed.
 void TextContinuation::start_successor(const Step& step) {
-  if (has_ended_ || successor_ || !current_ || !current_->is_accepted) return;
-  const HostState state = step.hosts.state(current_->host, step.now);
-  if (state != HostState::Draining && state != HostState::Asleep) return;
-  if (!terms_.is_replayable || moves_ >= terms_.max_moves || identity_.empty()) return;
+  if (has_ended_ || !may_have_successor() || !needs_successor(step)) return;
   if (step.now < search_.retry_at) return;
   search_.retry_at = step.now + kRetryPause;
   const Result<HostId> host = choose(step);
   if (!host) return;
   refreshes_ = 0;
   search_.from = current_->host;
-  open(successor_, *host, MoveCause::Draining, step);
+  const MoveCause cause = current_->clock.is_silent() ? MoveCause::Silent : MoveCause::Draining;
+  open(successor_, *host, cause, step);
 }
 
 void TextContinuation::promote_successor(const Step& step) {
   if (current_) step.actions.emplace_back(CloseHost{current_->id});
   current_ = std::exchange(successor_, std::nullopt);
-  if (current_->is_accepted) search_ = {};
+  if (!current_->clock.is_accepted()) return;  // it counts as a move when it accepts
+  ++moves_;
+  search_ = {};
 }
 
 void TextContinuation::lose(AttemptId id, const Loss& loss, const Step& step) {
@@ -140,36 +150,41 @@ void TextContinuation::lose(AttemptId id, const Loss& loss, const Step& step) {
   if (!loss.is_closed) step.actions.emplace_back(CloseHost{id});
   avoid(lost.host, step.now + loss.avoid);
   if (was_successor) return;
-  if (lost.is_accepted) search_ = {.from = lost.host};
+  if (lost.clock.is_accepted()) search_ = {.from = lost.host};
   if (!search_.since) search_.since = step.now;
   search_.cause = loss.cause;
   search_.error = loss.error;
   successor_ ? promote_successor(step) : open_next(step);
 }
 
-/// The gateway may not have run, so that what the host has sent was not read. So a host is left
-/// only after a second, prompt timer.
+/// A host that has not answered is also left while it may be frozen or will refuse, and another one
+/// is ready.
+std::optional<SilenceClock::Failure> TextContinuation::failure_of(Attempt& attempt,
+                                                                  const Step& step) const {
+  const HostState state = step.hosts.state(attempt.host, step.now);
+  if (attempt.clock.takes_look(step.now) && state <= HostState::Late && choose(step)) {
+    return SilenceClock::Failure{MoveCause::Silent,
+                                 fmt::format("is {} and has not answered", name(state))};
+  }
+  return attempt.clock.failure(step.now);
+}
+
 void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step& step) {
-  if (!attempt || step.now < deadline_of(*attempt)) return;
-  const bool is_prompt = step.now - deadline_of(*attempt) <= kReadingTime;
-  if (!attempt->doubted_until || !is_prompt) {
-    attempt->doubted_until = step.now + kReadingTime;
-    return;
-  }
-  const std::string& host = step.hosts.address(attempt->host);
-  if (!attempt->is_accepted) {
-    Error error{Errc::TimedOut,
-                fmt::format("host {} did not answer within {} ms", host, ms(terms_.head_timeout))};
-    return lose(attempt->id, {MoveCause::Silent, std::move(error), kAfterFailure}, step);
-  }
-  const bool is_stalled = step.now - attempt->progressed >= terms_.progress_timeout;
-  Error error{Errc::TimedOut, is_stalled ? fmt::format("host {} sent no token for {} ms", host,
-                                                       ms(terms_.progress_timeout))
-                                         : fmt::format("host {} missed {} beats of {} ms", host,
-                                                       kMissingBeats, ms(terms_.beat))};
-  lose(attempt->id,
-       {is_stalled ? MoveCause::Stalled : MoveCause::Silent, std::move(error), kAfterFailure},
-       step);
+  if (!attempt) return;
+  const auto failure = failure_of(*attempt, step);
+  if (!failure) return;
+  Error error{Errc::TimedOut,
+              fmt::format("host {} {}", step.hosts.address(attempt->host), failure->what)};
+  lose(attempt->id, {failure->cause, std::move(error), kAfterFailure}, step);
+}
+
+/// Before any event is handled, so that nothing of a gone incarnation is forwarded.
+void TextContinuation::lose_if_gone(std::optional<Attempt>& attempt, const Step& step) {
+  if (!attempt || attempt->incarnation == step.hosts.incarnation(attempt->host)) return;
+  Error error{Errc::CellLost, fmt::format("host {} is no longer the member of its cell on which "
+                                          "the text ran",
+                                          step.hosts.address(attempt->host))};
+  lose(attempt->id, {MoveCause::Gone, std::move(error), kAfterFailure}, step);
 }
 
 void TextContinuation::avoid(HostId host, TimePoint until) {
@@ -198,10 +213,6 @@ TextContinuation::Attempt* TextContinuation::find(AttemptId id) {
   return is_successor(id) ? &*successor_ : nullptr;
 }
 
-bool TextContinuation::has_tokens() const {
-  return std::ranges::any_of(tokens_, [](const auto& tokens) { return !tokens.empty(); });
-}
-
 /// The most tokens of a choice that were forwarded and that this host has not sent or been given.
 std::uint32_t TextContinuation::lag_of(const Attempt& attempt) const {
   std::uint32_t lag = 0;
@@ -210,14 +221,6 @@ std::uint32_t TextContinuation::lag_of(const Attempt& attempt) const {
     lag = std::max(lag, known - attempt.positions[choice]);
   }
   return lag;
-}
-
-/// Beats count during prefill too, so that a long prompt does not look like a dead host.
-TimePoint TextContinuation::deadline_of(const Attempt& attempt) const {
-  if (attempt.doubted_until) return *attempt.doubted_until;
-  if (!attempt.is_accepted) return attempt.heard + terms_.head_timeout;
-  return std::min(attempt.heard + terms_.beat * kMissingBeats,
-                  attempt.progressed + terms_.progress_timeout);
 }
 
 }  // namespace leasehold::gateway

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -136,6 +137,8 @@ std::string_view name(HostState state) {
       return "not ready";
     case HostState::Draining:
       return "draining";
+    case HostState::Late:
+      return "late";
     case HostState::Asleep:
       return "asleep";
     case HostState::Ready:
@@ -167,6 +170,48 @@ Result<HostChanges> HostTable::set_list(const std::vector<std::string>& addresse
   return changes;
 }
 
+HostChanges HostTable::set_members(const std::vector<CellMember>& members) {
+  std::map<std::string_view, const CellMember*> wanted;
+  for (const CellMember& member : members) wanted.emplace(member.address, &member);
+  HostChanges changes;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const auto found = wanted.find(hosts_[i].address);
+    if (found == wanted.end()) {
+      if (hosts_[i].is_listed) changes.removed.push_back(HostId{i});
+      leave_cell(hosts_[i]);
+      continue;
+    }
+    const bool was_listed = hosts_[i].is_listed;
+    if (enter_cell(hosts_[i], *found->second))
+      (was_listed ? changes.renewed : changes.added).push_back(HostId{i});
+    wanted.erase(found);
+  }
+  for (const auto& [address, member] : wanted) {
+    changes.added.push_back(HostId{hosts_.size()});
+    hosts_.push_back({.address = member->address});
+    enter_cell(hosts_.back(), *member);
+  }
+  return changes;
+}
+
+/// Returns true if the incarnation is another one: all that is known of the host is of a process
+/// that has stopped, or should have.
+bool HostTable::enter_cell(Host& host, const CellMember& member) {
+  host.is_listed = true;
+  host.is_draining = member.is_draining;
+  if (host.incarnation == member.incarnation) return false;
+  host.incarnation = member.incarnation;
+  host.reported_at.reset();
+  host.refuses_until = {};
+  return true;
+}
+
+void HostTable::leave_cell(Host& host) {
+  host.is_listed = false;
+  host.incarnation = Incarnation{};
+  host.reported_at.reset();
+}
+
 const HostReport* HostTable::report(HostId host) const {
   const auto& report = at(host).report;
   return report ? &*report : nullptr;
@@ -176,7 +221,10 @@ HostState HostTable::state(HostId id, TimePoint now) const {
   const Host& host = at(id);
   if (!host.report || !host.reported_at || now - *host.reported_at > silent_after_)
     return HostState::Silent;
-  if (host.report->ready && !host.is_listed) return HostState::Draining;
+  const bool must_leave = !host.is_listed || host.is_draining;
+  if (host.report->ready && must_leave) return HostState::Draining;
+  const bool is_late = now - *host.reported_at > silent_after_ / 2;
+  if (host.report->ready && is_late) return HostState::Late;
   if (host.report->ready) return host.report->asleep ? HostState::Asleep : HostState::Ready;
   return host.report->code == name(Errc::Draining) ? HostState::Draining : HostState::NotReady;
 }

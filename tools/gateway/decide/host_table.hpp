@@ -4,6 +4,10 @@
 /// The list of hosts can change. A host keeps its id for the life of the table, also while it is
 /// not in the list, because texts that run there refer to it.
 ///
+/// The hosts of a cell have an incarnation: one membership of the host (tools/cell/decide). A host
+/// that leaves the cell, or joins it again, is gone as what it was: no text goes on with it, and
+/// nothing that it says counts.
+///
 /// Threads: one.
 #pragma once
 
@@ -48,37 +52,58 @@ struct HostReport {
   const ServedModel* find(std::string_view model) const;
 };
 
+/// From Late on, a later state is a better one for a new request.
 enum class HostState : std::uint8_t {
   Silent,  ///< It has not reported, or not lately.
   NotReady,
   Draining,  ///< It ends its running texts soon, or has left the list; each should continue
              ///< elsewhere.
+  Late,      ///< It was ready and should have reported again. It may be frozen.
   Asleep,    ///< Its running texts wait; each should continue elsewhere. A new request wakes it.
   Ready,
 };
 
 std::string_view name(HostState state);
 
+/// One membership of a host in its cell, by the revision that created its key. Zero: none.
+using Incarnation = StrongId<struct GatewayIncarnationTag>;
+
+/// A host of a cell.
+struct CellMember {
+  std::string address;
+  Incarnation incarnation;
+  bool is_draining = false;  ///< Its texts should continue elsewhere.
+  bool operator==(const CellMember&) const = default;
+};
+
 /// What a new list of hosts changes.
 struct HostChanges {
   std::vector<HostId> added;  ///< Some may have been in an earlier list.
   std::vector<HostId> removed;
+  std::vector<HostId> renewed;  ///< Of a cell: in the list, in another incarnation than before.
 };
 
 class HostTable {
  public:
-  /// A host whose last report is older than `silent_after` is Silent.
+  /// A host whose last report is older than `silent_after` is Silent, and Late from half of that.
   /// Errors: BadRequest for an empty list and for an address that occurs twice.
   static Result<HostTable> create(std::vector<std::string> addresses, Duration silent_after);
+  /// An empty table for the hosts of a cell.
+  static HostTable of_cell(Duration silent_after) { return HostTable({}, silent_after); }
 
   /// Replaces the list of hosts. A host that is removed gets no new request, and is Draining while
   /// it reports that it is ready. Errors: those of `create`; nothing has changed then.
   Result<HostChanges> set_list(const std::vector<std::string>& addresses);
+  /// Replaces the hosts of a cell; there may be none. A host that is removed or has another
+  /// incarnation is Silent until it reports again. Precondition: no address occurs twice.
+  HostChanges set_members(const std::vector<CellMember>& members);
 
   /// Every host that has ever been in the list; their ids are 0 to size() - 1.
   std::size_t size() const { return hosts_.size(); }
   bool is_listed(HostId host) const { return at(host).is_listed; }
   const std::string& address(HostId host) const { return at(host).address; }
+  /// Nothing for a host of a list; zero for one that has left its cell.
+  std::optional<Incarnation> incarnation(HostId host) const { return at(host).incarnation; }
   /// Null until the host has reported.
   const HostReport* report(HostId host) const;
   HostState state(HostId host, TimePoint now) const;
@@ -107,10 +132,14 @@ class HostTable {
     TimePoint refuses_until;
     std::uint32_t started = 0;
     bool is_listed = true;
+    bool is_draining = false;                // as its cell says
+    std::optional<Incarnation> incarnation;  // nothing: of no cell
   };
 
   HostTable(std::vector<Host> hosts, Duration silent_after)
       : hosts_(std::move(hosts)), silent_after_(silent_after) {}
+  static bool enter_cell(Host& host, const CellMember& member);
+  static void leave_cell(Host& host);
   const Host& at(HostId host) const { return hosts_.at(host.value); }
   Host& at(HostId host) { return hosts_.at(host.value); }
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -51,8 +51,7 @@ bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, TimePo
   ++counts.serving;
   if (!has_identity(*report, query)) return false;
   ++counts.of_identity;
-  const HostState state = hosts.state(id, now);
-  if (state != HostState::Ready && !(state == HostState::Asleep && query.may_wake)) return false;
+  if (hosts.state(id, now) < (query.only_ready ? HostState::Ready : HostState::Late)) return false;
   if (std::ranges::find(query.without, id) != query.without.end()) return false;
   ++counts.ready;
   const TimePoint retry = hosts.refuses_until(id);
@@ -135,8 +134,9 @@ Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint 
     able.push_back(HostId{i});
   }
   if (able.empty()) return std::unexpected(no_host(query, counts, now));
-  const auto is_ready = [&](HostId id) { return hosts.state(id, now) == HostState::Ready; };
-  if (std::ranges::any_of(able, is_ready)) std::erase_if(able, std::not_fn(is_ready));
+  const auto state = [&](HostId id) { return hosts.state(id, now); };
+  const HostState best_state = std::ranges::max(able | std::views::transform(state));
+  std::erase_if(able, [&](HostId id) { return state(id) != best_state; });
   for (const HostId host : able) total += hosts.load(host);
   std::optional<HostId> best;
   std::uint64_t best_weight = 0;

@@ -2,8 +2,9 @@
 ///
 /// Requests of one key with the same beginning go to one host, so that it finds their cached
 /// prefix: of the hosts that serve the model, the one with the greatest weight takes the request
-/// (rendezvous hashing). A host is left out while it is not Ready or refuses, and while one more
-/// request would load it above 1.25 times the mean of the hosts that are left.
+/// (rendezvous hashing). A host is left out while it refuses, while another one has a better state
+/// (Ready, then Asleep, then Late), and while one more request would load it above 1.25 times the
+/// mean of the hosts that are left.
 ///
 /// Sources: Thaler, Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996; Mirrokni,
 /// Thorup, Zadimoghaddam, "Consistent Hashing with Bounded Loads", 2018.
@@ -42,14 +43,14 @@ struct PlaceQuery {
   std::uint64_t digest = 0;
   const WantedIdentity* wanted = nullptr;  ///< Null: a new text.
   std::span<const HostId> without = {};    ///< Hosts that this request does not go to.
-  bool may_wake = true;      ///< If no Ready host can take it, one that is Asleep may.
+  bool only_ready = false;   ///< Otherwise an Asleep or Late host takes it if no Ready one can.
   bool needs_files = false;  ///< Only for hosts that keep files.
 };
 
 /// Errors, in this order: NoModelLoaded if no host has reported; UnknownWorker if no host has
 /// reported the model, or keeps files (the answer is 404); UnknownWorker if hosts serve it, and
-/// none with the wanted identity; NoModelLoaded if such hosts exist, and none is Ready
-/// or Asleep; QueueFull with `retry_after_ms` if those that are refuse. Cost: O(hosts).
+/// none with the wanted identity; NoModelLoaded if such hosts exist, and none is Ready, Asleep
+/// or Late; QueueFull with `retry_after_ms` if those that are refuse. Cost: O(hosts).
 Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint now);
 
 }  // namespace leasehold::gateway

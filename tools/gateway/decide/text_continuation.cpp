@@ -28,6 +28,17 @@ Error error_of(const HostRefused& refused) {
   return {Errc::SystemError, fmt::format("a host answered with the status {}", refused.status)};
 }
 
+/// Neighbours become one write.
+void forward(std::string&& bytes, TextActions& actions) {
+  if (bytes.empty()) return;
+  auto* last = actions.empty() ? nullptr : std::get_if<Forward>(&actions.back());
+  if (last != nullptr) {
+    last->bytes += bytes;
+  } else {
+    actions.emplace_back(Forward{std::move(bytes)});
+  }
+}
+
 }  // namespace
 
 std::string_view name(MoveCause cause) {
@@ -48,6 +59,8 @@ std::string_view name(MoveCause cause) {
       return "other_identity";
     case MoveCause::Malformed:
       return "malformed";
+    case MoveCause::Gone:
+      return "gone";
   }
   return "";
 }
@@ -59,14 +72,19 @@ void TextContinuation::on(const TextEvent& event, const HostTable& hosts, TimePo
                           TextActions& actions) {
   if (has_ended_) return;
   const Step step{.hosts = hosts, .now = now, .actions = actions};
+  lose_if_gone(successor_, step);
+  lose_if_gone(current_, step);
+  if (has_ended_) return;
   std::visit([&](const auto& one) { handle(one, step); }, event);
   start_successor(step);
 }
 
 std::optional<TimePoint> TextContinuation::next_deadline() const {
   if (has_ended_) return {};
-  TimePoint first = current_ ? deadline_of(*current_) : search_.retry_at;
-  if (successor_) first = std::min(first, deadline_of(*successor_));
+  TimePoint first = current_ ? current_->clock.deadline() : search_.retry_at;
+  if (successor_) first = std::min(first, successor_->clock.deadline());
+  if (may_have_successor() && current_->clock.is_silent())
+    first = std::min(first, search_.retry_at);
   return first;
 }
 
@@ -76,7 +94,7 @@ void TextContinuation::handle(const RequestArrived&, const Step& step) {
 
 void TextContinuation::handle(const HostAccepted& event, const Step& step) {
   Attempt* attempt = find(event.attempt);
-  if (attempt == nullptr || attempt->is_accepted) return;
+  if (attempt == nullptr || attempt->clock.is_accepted()) return;
   const bool as_successor = is_successor(attempt->id);
   const std::optional<WantedIdentity> wanted = wanted_of(as_successor);
   if (wanted && !may_continue(*wanted, event.identity)) {
@@ -86,12 +104,10 @@ void TextContinuation::handle(const HostAccepted& event, const Step& step) {
     return lose(attempt->id, {MoveCause::OtherIdentity, std::move(error), kForever}, step);
   }
   if (!as_successor) identity_ = event.identity;
-  attempt->is_accepted = true;
-  attempt->heard = attempt->progressed = step.now;
-  attempt->doubted_until.reset();
-  if (was_accepted_ && !attempt->is_refresh) ++moves_;
-  was_accepted_ = true;
-  if (!as_successor) search_ = {};
+  attempt->clock.accepted(step.now);
+  if (as_successor) return;
+  if (std::exchange(was_accepted_, true)) ++moves_;
+  search_ = {};
 }
 
 void TextContinuation::handle(const HostRefused& event, const Step& step) {
@@ -116,9 +132,8 @@ void TextContinuation::handle(const HostRefused& event, const Step& step) {
 void TextContinuation::handle(const HostBytes& event, const Step& step) {
   Attempt* attempt = find(event.attempt);
   if (attempt == nullptr) return;
-  expects(attempt->is_accepted, "a host accepts before its bytes arrive");
-  attempt->heard = step.now;
-  attempt->doubted_until.reset();
+  expects(attempt->clock.is_accepted(), "a host accepts before its bytes arrive");
+  attempt->clock.heard(step.now);
   events_.clear();
   const Result<void> read = attempt->parser.read(event.bytes, events_);
   for (HostEvent& one : events_) {
@@ -160,7 +175,7 @@ void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) 
           "a stream counts on from what its host was given");
   if (group.position == known.size()) {
     known.push_back(group.token);
-    forward(std::move(group.bytes), step);
+    forward(std::move(group.bytes), step.actions);
   } else if (known[group.position] != group.token) {
     Error error{Errc::MalformedMessage,
                 fmt::format("host {} has token {} at position {} of choice {}, and {} was "
@@ -170,19 +185,11 @@ void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) 
     return lose(from.id, {MoveCause::Malformed, std::move(error), kForever}, step);
   }
   ++from.positions[group.choice];
-  from.progressed = step.now;
-  if (is_successor(from.id)) hand_over(step);
-}
-
-/// Neighbours become one write.
-void TextContinuation::forward(std::string&& bytes, const Step& step) {
-  if (bytes.empty()) return;
-  auto* last = step.actions.empty() ? nullptr : std::get_if<Forward>(&step.actions.back());
-  if (last != nullptr) {
-    last->bytes += bytes;
-  } else {
-    step.actions.emplace_back(Forward{std::move(bytes)});
-  }
+  from.clock.progressed(step.now);
+  if (is_successor(from.id)) return hand_over(step);
+  if (!successor_ || needs_successor(step)) return;
+  step.actions.emplace_back(CloseHost{successor_->id});
+  successor_.reset();
 }
 
 void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step) {
@@ -196,7 +203,7 @@ void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step
   if (terms_.form == AnswerForm::Document) {
     finish.document = std::move(ending.bytes);
   } else {
-    forward(std::move(ending.bytes), step);
+    forward(std::move(ending.bytes), step.actions);
   }
   (is_successor(from.id) ? successor_ : current_).reset();
   step.actions.emplace_back(std::move(finish));
@@ -215,7 +222,7 @@ void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
     failed.document = std::move(error.bytes);
   } else {
     failed.is_announced = !error.bytes.empty();
-    forward(std::move(error.bytes), step);
+    forward(std::move(error.bytes), step.actions);
   }
   step.actions.emplace_back(std::move(failed));
   end(step);
@@ -234,7 +241,6 @@ void TextContinuation::hand_over(const Step& step) {
   ++refreshes_;
   step.actions.emplace_back(CloseHost{successor_->id});
   open(successor_, host, MoveCause::None, step);
-  successor_->is_refresh = true;
 }
 
 }  // namespace leasehold::gateway

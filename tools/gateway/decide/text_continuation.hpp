@@ -9,10 +9,13 @@
 /// Until a host has accepted the request, each host is asked once, and the last refusal is the
 /// answer. Afterwards the text waits for a host for at most `move_timeout`.
 ///
-/// While a host drains, its successor runs beside it: both streams are read, the first complete
-/// group of a position is forwarded, and the old host is closed when the successor is level with
-/// it. A successor that stays behind is asked again with the tokens of now; its prefix is cached by
-/// then.
+/// While a host drains or is silent, its successor runs beside it: both streams are read, the first
+/// complete group of a position is forwarded, and the old host is closed when the successor is
+/// level with it. A successor that stays behind is asked again with the tokens of now; its prefix
+/// is cached by then. If a silent host sends the next group first, its successor is closed.
+///
+/// A host of a cell that leaves it, or joins it again, is left at the next event, before that event
+/// is looked at.
 ///
 /// The caller does what an action says before it passes the next event. After Finish, PassAnswer or
 /// FailRequest the request has ended: every exchange is closed, and every event is ignored.
@@ -26,6 +29,7 @@
 
 #include "tools/gateway/decide/error_outcome.hpp"
 #include "tools/gateway/decide/place.hpp"
+#include "tools/gateway/decide/silence_clock.hpp"
 #include "tools/gateway/decide/text_events.hpp"
 
 namespace leasehold::gateway {
@@ -39,10 +43,8 @@ struct ContinuationTerms {
   /// False: the body cannot be sent again, so that the first host is the only one.
   bool is_replayable = true;
   std::uint32_t max_moves = 8;
-  Duration beat = std::chrono::milliseconds(500);
-  Duration head_timeout = std::chrono::seconds(5);       ///< From the request to the answer's head.
-  Duration progress_timeout = std::chrono::minutes(10);  ///< From one group to the next.
-  Duration move_timeout = std::chrono::seconds(30);      ///< Without a host.
+  SilenceLimits silence;
+  Duration move_timeout = std::chrono::seconds(30);  ///< Without a host.
 };
 
 class TextContinuation {
@@ -56,7 +58,7 @@ class TextContinuation {
   std::optional<TimePoint> next_deadline() const;
 
   bool has_ended() const { return has_ended_; }
-  /// Hosts that accepted the text after its first.
+  /// Hosts that took the text over from another one. A successor counts when the old host is left.
   std::uint32_t moves() const { return moves_; }
   /// Token ids that were forwarded, per choice.
   const EmittedTokens& tokens() const { return tokens_; }
@@ -76,14 +78,11 @@ class TextContinuation {
   struct Attempt {
     AttemptId id;
     HostId host;
+    std::optional<Incarnation> incarnation;  ///< Of the host, when it was opened.
     HostStreamParser parser;
-    std::vector<std::uint32_t> positions;    ///< Per choice: the next one that it sends.
-    TimePoint heard;                         ///< Its last bytes, or when it was opened.
-    TimePoint progressed;                    ///< Its last group, or when it was opened.
-    std::optional<TimePoint> doubted_until;  ///< Its deadline has passed; it is left then.
-    bool is_accepted = false;
+    std::vector<std::uint32_t> positions;  ///< Per choice: the next one that it sends.
+    SilenceClock clock;
     bool has_groups = false;
-    bool is_refresh = false;  ///< It replaces an exchange with the same host.
   };
 
   /// Why an exchange is given up, and for how long the text avoids its host.
@@ -122,7 +121,6 @@ class TextContinuation {
   void take(Attempt& from, const Beat& beat, const Step& step);
   void take(Attempt& from, EndingGroup& ending, const Step& step);
   void take(Attempt& from, HostError& error, const Step& step);
-  void forward(std::string&& bytes, const Step& step);
   void hand_over(const Step& step);
 
   void open(std::optional<Attempt>& as, HostId host, MoveCause cause, const Step& step);
@@ -136,6 +134,10 @@ class TextContinuation {
   void give_up(const Error& error, const Step& step);
   void lose(AttemptId id, const Loss& loss, const Step& step);
   void lose_if_late(std::optional<Attempt>& attempt, const Step& step);
+  void lose_if_gone(std::optional<Attempt>& attempt, const Step& step);
+  std::optional<SilenceClock::Failure> failure_of(Attempt& attempt, const Step& step) const;
+  bool may_have_successor() const;
+  bool needs_successor(const Step& step) const;
   void avoid(HostId host, TimePoint until);
 
   void end(const Step& step);
@@ -143,15 +145,13 @@ class TextContinuation {
 
   Attempt* find(AttemptId id);
   bool is_successor(AttemptId id) const { return successor_ && successor_->id == id; }
-  bool has_tokens() const;
   std::uint32_t lag_of(const Attempt& attempt) const;
-  TimePoint deadline_of(const Attempt& attempt) const;
 
   ContinuationTerms terms_;
   EmittedTokens tokens_;
   std::string identity_;  // of the newest host that has had the text
   std::optional<Attempt> current_;
-  std::optional<Attempt> successor_;  // while the current host drains
+  std::optional<Attempt> successor_;  // while the current host drains, sleeps or is silent
   Search search_;
   std::vector<Avoided> avoided_;
   std::vector<HostEvent> events_;  // of one HostBytes

@@ -75,9 +75,10 @@ enum class MoveCause : std::uint8_t {
   Draining,
   OtherIdentity,  ///< The host could only continue with another text.
   Malformed,      ///< The host's stream broke the form, or contradicted the text.
+  Gone,           ///< The host has left its cell, or joined it again.
 };
 
-inline constexpr int kMoveCauseCount = static_cast<int>(MoveCause::Malformed) + 1;
+inline constexpr int kMoveCauseCount = static_cast<int>(MoveCause::Gone) + 1;
 
 std::string_view name(MoveCause cause);
 

@@ -232,6 +232,16 @@ TEST_CASE("http server: answers name the host, and those of a model its identity
   }
 }
 
+TEST_CASE("http server: answers of a member of a cell name its incarnation, refusals too") {
+  TestServer test;
+  CHECK_FALSE(test.ask(kHealth).contains("Leasehold-Incarnation"));
+  test.health.set_incarnation(41);
+  for (const std::string& reply :
+       {test.ask(kHealth), test.ask(request("GET", "/v1/models", as("ann"))),
+        test.ask(request("GET", "/v1/models", as("no"))), test.ask("GET /\r\n\r\n")})
+    CHECK(reply.contains("\r\nLeasehold-Incarnation: 41\r\n"));
+}
+
 TEST_CASE("http server: only a gateway may send its headers") {
   const std::string field = "Leasehold-Created: 7\r\n";
   TestServer closed;

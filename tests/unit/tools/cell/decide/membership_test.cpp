@@ -219,3 +219,51 @@ TEST_CASE("silent hosts: an outage of etcd, a TTL of zero and a wrong record exp
   REQUIRE(hosts.problems().size() == 1);
   CHECK_THAT(hosts.problems().front().detail, Contains("hosts/h1"));
 }
+
+TEST_CASE("silent hosts: a watch counts from each beat, and reports what is more than a beat") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  SilentHosts hosts(kCell, seconds(1));
+  hosts.listed(etcd.read(kCell.hosts()), at({}));
+  const auto change = [&] { return etcd::WatchEvent{.entry = etcd.read(kCell.hosts()).front()}; };
+  host.beat(2, seconds(10));
+  CHECK_FALSE(hosts.changed(change(), at(seconds(10))));
+  CHECK(hosts.hosts().at(kHost).modified == change().entry.modified);
+  for (Duration now = seconds(1); now <= seconds(41); now += seconds(1)) {
+    hosts.contacted(at(now));
+    CHECK(hosts.expired(at(now)).empty());
+  }
+  hosts.contacted(at(seconds(42)));
+  CHECK(hosts.expired(at(seconds(42))).size() == 1);  // 31.31 s after the beat
+  hosts.refused(kHost, at(seconds(42)));
+  CHECK(hosts.expired(at(seconds(43))).empty());
+
+  etcd::WatchEvent event = change();
+  event.entry.value = R"({"beat":"3","ttl_ms":30000,"draining":true})";
+  CHECK(hosts.changed(event, at(seconds(43))));
+  CHECK_FALSE(hosts.changed(event, at(seconds(44))));
+  event.entry.created = {event.entry.created.value + 100};  // the host has joined again
+  CHECK(hosts.changed(event, at(seconds(45))));
+  event.is_deleted = true;
+  CHECK(hosts.changed(event, at(seconds(46))));
+  CHECK_FALSE(hosts.changed(event, at(seconds(47))));
+  CHECK(hosts.hosts().empty());
+  CHECK_FALSE(hosts.most_silent());
+}
+
+TEST_CASE("silent hosts: a watch without contact expires no host, however long it is silent") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  SilentHosts hosts(kCell, seconds(1));
+  hosts.listed(etcd.read(kCell.hosts()), at({}));
+  hosts.contacted(at(seconds(100)));
+  CHECK(hosts.expired(at(seconds(100))).empty());
+  for (Duration now = seconds(101); now <= seconds(131); now += seconds(1)) {
+    hosts.contacted(at(now));
+    CHECK(hosts.expired(at(now)).empty());
+  }
+  hosts.contacted(at(seconds(132)));
+  CHECK(hosts.expired(at(seconds(132))).size() == 1);
+}

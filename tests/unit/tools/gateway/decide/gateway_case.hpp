@@ -25,8 +25,9 @@ inline std::string group(std::uint32_t choice, std::uint32_t position, TokenId t
 inline const std::string kEnding = "data: [DONE]\n\n: e\n\n";
 
 struct GatewayCase {
-  explicit GatewayCase(ContinuationTerms terms = {.model = "m"})
-      : hosts(*HostTable::create({"a:1", "b:1", "c:1"}, seconds(1000))), text(std::move(terms)) {
+  explicit GatewayCase(ContinuationTerms terms = {.model = "m"},
+                       Duration silent_after = seconds(1000))
+      : hosts(*HostTable::create({"a:1", "b:1", "c:1"}, silent_after)), text(std::move(terms)) {
     for (std::uint64_t i = 0; i < 3; ++i) report(HostId{i});
   }
 
@@ -61,6 +62,16 @@ struct GatewayCase {
   void wait(Duration duration) {
     now = now + duration;
     on(TimerFired{});
+  }
+
+  /// Two beats are missing; returns the successor.
+  OpenHost fall_silent() {
+    wait(milliseconds(999));
+    CHECK(actions.empty());
+    wait(milliseconds(1));
+    CHECK(actions.empty());
+    wait(milliseconds(50));
+    return only<OpenHost>();
   }
 
   /// Begins the text on a host that has accepted it; returns the exchange.

@@ -37,12 +37,14 @@ TEST_CASE("host table: a list that is empty or names a host twice is refused") {
   CHECK(twice.error().detail.contains("a:1"));
 }
 
-TEST_CASE("host table: a host is silent until it reports, and when it stops") {
+TEST_CASE("host table: a host is silent until it reports, late and then silent when it stops") {
   HostTable hosts = two_hosts();
   CHECK(hosts.state(kHost, kBegin) == HostState::Silent);
   CHECK(hosts.report(kHost) == nullptr);
   hosts.reported(kHost, ready_report(), kBegin);
-  CHECK(hosts.state(kHost, kBegin + kSilentAfter) == HostState::Ready);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter / 2) == HostState::Ready);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter / 2 + Duration{1}) == HostState::Late);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter) == HostState::Late);
   CHECK(hosts.state(kHost, kBegin + kSilentAfter + Duration{1}) == HostState::Silent);
   hosts.reported(kHost, ready_report(), kBegin);
   hosts.unreachable(kHost);
@@ -60,6 +62,15 @@ TEST_CASE("host table: a draining host is not merely not ready") {
   report.code = "Draining";
   hosts.reported(kHost, report, kBegin);
   CHECK(hosts.state(kHost, kBegin) == HostState::Draining);
+}
+
+TEST_CASE("host table: a late host that drained drains") {
+  HostTable hosts = two_hosts();
+  HostReport report = ready_report();
+  report.ready = false;
+  report.code = "Draining";
+  hosts.reported(kHost, report, kBegin);
+  CHECK(hosts.state(kHost, kBegin + kSilentAfter) == HostState::Draining);
 }
 
 TEST_CASE("host table: a host may be ready and asleep") {

@@ -157,7 +157,19 @@ TEST_CASE("place: a sleeping host is woken only if no other one can take the req
   for (std::uint64_t digest = 0; digest < 20; ++digest) CHECK(placed(hosts, digest) == 1);
   hosts.refused(HostId{1}, std::chrono::seconds(5), kNow);
   CHECK(placed(hosts, 0) == 0);
-  CHECK(refusal(hosts, {.model = "m", .may_wake = false}).code == Errc::QueueFull);
+  CHECK(refusal(hosts, {.model = "m", .only_ready = true}).code == Errc::QueueFull);
+}
+
+TEST_CASE("place: a late host takes a request only if no other one can") {
+  HostTable hosts = table(2);
+  const TimePoint later = kNow + std::chrono::milliseconds(600);
+  hosts.reported(HostId{1}, report(), later);
+  for (std::uint64_t digest = 0; digest < 20; ++digest)
+    CHECK(place(hosts, {.model = "m", .digest = digest}, later)->value == 1);
+  const HostId other{1};
+  const std::span<const HostId> without(&other, 1);
+  CHECK(place(hosts, {.model = "m", .without = without}, later)->value == 0);
+  CHECK_FALSE(place(hosts, {.model = "m", .without = without, .only_ready = true}, later));
 }
 
 TEST_CASE("place: a host that left the list gets nothing, and is not counted") {

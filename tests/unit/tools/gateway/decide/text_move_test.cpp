@@ -31,58 +31,6 @@ TEST_CASE("text: an ended lease moves it, and the host's error event is not show
   CHECK(gateway.only<CloseHost>().attempt == first);
 }
 
-TEST_CASE("text: three missing beats move it, beats of a long prefill do not") {
-  GatewayCase gateway;
-  const AttemptId host = gateway.begin();
-  for (int i = 0; i < 20; ++i) {
-    gateway.wait(milliseconds(1400));
-    gateway.bytes(host, ": b\n\n");
-  }
-  CHECK(gateway.text.next_deadline() == gateway.now + milliseconds(1500));
-  gateway.wait(milliseconds(1499));
-  CHECK(gateway.actions.empty());
-  gateway.wait(milliseconds(1));
-  CHECK(gateway.actions.empty());
-  gateway.wait(milliseconds(50));
-  CHECK(gateway.only<CloseHost>().attempt == host);
-  CHECK(gateway.only<OpenHost>().cause == MoveCause::Silent);
-}
-
-TEST_CASE("text: a gateway that was stopped reads what has arrived before it leaves a host") {
-  GatewayCase gateway;
-  const AttemptId host = gateway.begin();
-  for (int i = 0; i < 3; ++i) {
-    gateway.wait(seconds(2));
-    CHECK(gateway.actions.empty());
-    CHECK(gateway.text.next_deadline() == gateway.now + milliseconds(50));
-  }
-  SECTION("bytes had arrived") {
-    gateway.bytes(host, ": b\n\n");
-    gateway.wait(milliseconds(1499));
-    CHECK(gateway.actions.empty());
-  }
-  SECTION("the host is silent indeed") {
-    gateway.wait(milliseconds(50));
-    CHECK(gateway.only<OpenHost>().cause == MoveCause::Silent);
-  }
-}
-
-TEST_CASE("text: a host that answers late or beats without end is left") {
-  GatewayCase late;
-  late.on(RequestArrived{});
-  late.wait(seconds(5));
-  late.wait(milliseconds(50));
-  CHECK(late.only<OpenHost>().cause == MoveCause::Silent);
-  GatewayCase endless({.model = "m", .progress_timeout = seconds(10)});
-  const AttemptId host = endless.begin();
-  for (int i = 0; i < 10; ++i) {
-    endless.bytes(host, ": b\n\n");
-    endless.wait(seconds(1));
-  }
-  endless.wait(milliseconds(50));
-  CHECK(endless.only<OpenHost>().cause == MoveCause::Stalled);
-}
-
 TEST_CASE("text: with tokens it goes to no host that computes otherwise") {
   GatewayCase gateway;
   const AttemptId first = gateway.begin();
