@@ -18,15 +18,17 @@ The report is {"cell": {...}}:
                   "local_gap_ms" of local tenants
     many_tenants  "etcd_mib", "memory_mib", and calls at the rate that so many tenants cause, "failed" ones among them;
                   "headroom": what etcd carries at most, of that rate
-    simulated     what leasehold-cell-simulation prints
+    simulated     what leasehold-cell-scale counts of larger cells: "settle_64_hosts", "scale"
 
 A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
 """
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -46,13 +48,8 @@ TTL_MS, SLACK_MS = 5000, 500
 LONG_TTL_MS, LONG_OUTAGE_S = 30000, 600
 # Texts of 400 tokens then last for six seconds on an idle machine.
 SLOW_HOSTS = ("--slow-motion-us", "100")
-GATEWAYS = 2
+FULL_SAMPLES = 100
 WITHOUT_LINK = "skipped: a network namespace cannot be made, so no host loses its link: "
-
-
-def start_gateways(hosts):
-    for _ in range(GATEWAYS):
-        hosts.add_gateway()
 
 
 def measure_keys(settings, judges, report):
@@ -68,7 +65,7 @@ def measure_slow_texts(settings, judges, report, before_stage):
         link = stack.enter_context(separate_link.SeparateLink())
         hosts = stack.enter_context(bench_cell.BenchCell(settings, TTL_MS, SLACK_MS, *SLOW_HOSTS,
                                                          link=None if link.refused else link))
-        start_gateways(hosts)
+        hosts.add_gateways()
         hosts.admit(revocations.TENANT)
         report["revoked"] = revocations.measure(hosts, settings.samples)
         before_stage()
@@ -95,9 +92,18 @@ def measure_many_tenants(settings, report):
             members.end()
 
 
+def simulate(settings, report):
+    command = [os.path.join(settings.bin_dir, "..", "tests", "leasehold-cell-scale"),
+               *([] if settings.samples >= FULL_SAMPLES else ["--quick"])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        raise peer.Failure("SystemError", f"{command[0]} ends with {done.returncode}")
+    report["simulated"] = json.loads(done.stdout)
+
+
 def measure_long_outage(settings, judges, report):
     with bench_cell.BenchCell(settings, LONG_TTL_MS, SLACK_MS, *SLOW_HOSTS) as hosts:
-        start_gateways(hosts)
+        hosts.add_gateways()
         report["long_outage"] = outages.measure_long(hosts, LONG_OUTAGE_S)
         judges.add(hosts, {outages.TENANT})
 
@@ -114,6 +120,7 @@ def measure(settings, before_stage):
         notes += measure_slow_texts(settings, judges, report, before_stage)
         before_stage()
         measure_many_tenants(settings, report)
+        simulate(settings, report)
     report["commits"], report["law"], report["skipped"] = judges.commits, judges.law, notes
     for line in notes:
         print(line, file=sys.stderr)
@@ -161,7 +168,7 @@ def parse_options(arguments):
                         help="Measure only an outage of ten minutes of a cell with a TTL of 30 s")
     parser.add_argument("--steps", type=peer.in_range(1000, 100_000_000), default=1_000_000,
                         help="Steps that hosts commit while their processes are stopped and continued")
-    parser.add_argument("--samples", type=peer.in_range(1, 10000), default=100,
+    parser.add_argument("--samples", type=peer.in_range(1, 10000), default=FULL_SAMPLES,
                         help="Revocations, and new keys of each kind")
     parser.add_argument("--runs", type=peer.in_range(1, bench_cell.HOSTS), default=5,
                         help="Runs of what waits for the TTL: hosts that are cut off, short outages")

@@ -14,7 +14,7 @@ import time
 MARGIN_S = 0.2  # what a host takes off its TTL
 # The log has ceilings in whole milliseconds, rounded down, and stamps of another clock.
 ROUNDING_S = 0.0015
-CEILING = re.compile(r"^(\S+)\.(\d{6}) \w+ leasehold-cell (?:host joined|beat arrived|ceiling renewed).*"
+CEILING = re.compile(r"^(\S+)\.(\d{6}) \w+ leasehold-cell (?:host joined|beat arrived).*"
                      r"ceiling_in_ms=(-?\d+)")
 MOST_SHOWN = 5
 

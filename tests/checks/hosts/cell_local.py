@@ -97,6 +97,12 @@ class LocalCell(cell.Cell):
         for host in self.hosts:
             host.await_ready()
 
+    def new_etcd(self):
+        return etcd.Etcd(self.folder.name)
+
+    def new_host(self, name):
+        return Host(self, name)
+
     def name_hosts(self, addresses):
         """The cell names them."""
         return ["--cell", self.config]
@@ -104,12 +110,6 @@ class LocalCell(cell.Cell):
     def add_gateways(self):
         for _ in range(GATEWAYS):
             self.add_gateway(listen="127.0.0.1:0")
-
-    def new_etcd(self):
-        return etcd.Etcd(self.folder.name)
-
-    def new_host(self, name):
-        return Host(self, name)
 
     def brokerctl(self, *words):
         """Its exit code and output."""
