@@ -217,7 +217,6 @@ void HostTenants::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision
   mailed_.clear();
   for (const auto& [id, tenant] : tenants_) {
     tenant->part.look_again();
-    tenant->is_policy_old = true;
     wake(*tenant);
   }
   for (const etcd::KeyValue& entry : entries) look_at_mail(entry.key);
