@@ -61,7 +61,7 @@ struct World {
   std::shared_ptr<TenantSession> start(bool rebind = false);
   /// Starts a session and runs until the worker has accepted the request.
   void stream(bool rebind = false);
-  /// Runs the loop until `wanted`; fails the test after 20 s without an event.
+  /// Runs the loop until `wanted`; fails the test when nothing more happens.
   void run_until(const std::function<bool()>& wanted);
   /// Runs the handlers that are ready.
   void settle();
@@ -91,6 +91,7 @@ struct World {
   TemporaryDirectory files = TemporaryDirectory::create("test").value();
   std::filesystem::path directory = files.path();
   boost::asio::io_context io{1};
+  std::chrono::seconds longest_work{0};  ///< Of threads that post to the loop.
   ManualTimers timers;
   FakeServer broker, worker;
   wire::RequestSubmit request;  ///< The request of the session.

@@ -16,7 +16,7 @@
 namespace leasehold::http {
 
 TEST_CASE("http answer: a lease is kept for a client that left before the end was written") {
-  client::World world;
+  ServerWorld world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
   Shared shared(dependencies(world, tokenizer));
   FakeClient reader;
@@ -52,7 +52,7 @@ TEST_CASE("http answer: a lease is kept for a client that left before the end wa
 }
 
 TEST_CASE("http answer: it waits for a lease between two leases, and not while it is written") {
-  client::World world;
+  ServerWorld world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
   Shared shared(dependencies(world, tokenizer));
   boost::asio::steady_timer unread(world.io, boost::asio::steady_timer::time_point::max());
@@ -131,7 +131,7 @@ struct Streamed {
                                       .to_json());
   }
 
-  client::World world;
+  ServerWorld world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
   Shared shared{dependencies(world, tokenizer)};
   boost::asio::steady_timer unread{world.io, boost::asio::steady_timer::time_point::max()};
@@ -227,7 +227,7 @@ TEST_CASE("http answer: a stream whose prompt is read for long sends comments, a
 }
 
 TEST_CASE("http answer: no comment is sent before a worker has accepted the request") {
-  client::World world;
+  ServerWorld world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
   Shared shared(dependencies(world, tokenizer));
   shared.deps.heartbeat = std::chrono::nanoseconds(1);

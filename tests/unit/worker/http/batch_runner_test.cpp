@@ -54,7 +54,7 @@ struct Runs {
 
   TemporaryDirectory directory = TemporaryDirectory::create("batches").value();
   std::unique_ptr<BatchStore> store = BatchStore::open(directory.file("dir"), {}).value();
-  client::World world;
+  ServerWorld world;
   const Tokenizer tokenizer = testing::tiny_tokenizer();
   std::shared_ptr<Shared> shared = std::make_shared<Shared>(dependencies(world, tokenizer));
   std::shared_ptr<BatchRunner> runner = std::make_shared<BatchRunner>(*shared, *store);

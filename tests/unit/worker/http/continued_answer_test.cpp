@@ -116,7 +116,7 @@ class Answering {
     return text;
   }
 
-  client::World world;
+  ServerWorld world;
   Tokenizer tokenizer = byte_tokenizer();
   ApiModel model{.name = "model", .max_context = 4096};
   Shared shared{dependencies(world, tokenizer)};
@@ -358,7 +358,7 @@ TEST_CASE("continued answer: an error after the head is the API's event and a co
 }
 
 TEST_CASE("continued answer: beats begin before a worker has the request, also without a stream") {
-  client::World world;
+  ServerWorld world;
   const Tokenizer tokenizer = byte_tokenizer();
   Shared shared(dependencies(world, tokenizer));
   FakeClient reader;

@@ -16,6 +16,11 @@
 
 namespace leasehold::http {
 
+/// A World whose server has a pool of threads.
+struct ServerWorld : client::World {
+  ServerWorld() { longest_work = std::chrono::seconds(20); }
+};
+
 struct FakeClient final : HttpStream {
   boost::asio::awaitable<void> send(Answer answer) override {
     ++answers;
