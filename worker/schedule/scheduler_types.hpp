@@ -65,10 +65,7 @@ struct PlannedRows {
 
   /// The rows to commit once `drawn` tokens were drawn: all rows of known tokens, and one for each
   /// accepted proposal. The other rows of proposals are dropped.
-  std::uint32_t rows_kept(std::size_t drawn) const {
-    const auto accepted = static_cast<std::uint32_t>(drawn > 1 ? drawn - 1 : 0);
-    return n_rows - n_proposed + accepted;
-  }
+  std::uint32_t rows_kept(std::size_t drawn) const;
 };
 
 struct StepPlan {

@@ -10,6 +10,10 @@
 
 namespace leasehold {
 
+void Transfers::add(SwapTransfer transfer) {
+  transfers_.push_back(std::move(transfer));
+}
+
 SwapTransfer Transfers::take(const Sequence& sequence) {
   const auto done = std::ranges::find(transfers_, &sequence, &SwapTransfer::sequence);
   expects(done != transfers_.end(), "a transfer is made once");

@@ -25,7 +25,7 @@ class Transfers {
  public:
   explicit Transfers(const RunningSequences& running) : running_(running) {}
 
-  void add(SwapTransfer transfer) { transfers_.push_back(std::move(transfer)); }
+  void add(SwapTransfer transfer);
   /// Removes the sequence's first transfer, which was made. Precondition: it has one.
   SwapTransfer take(const Sequence& sequence);
   /// Removes the sequence's transfers, so that their copies are not made, and returns them.

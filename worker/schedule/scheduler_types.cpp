@@ -1,0 +1,10 @@
+#include "worker/schedule/scheduler_types.hpp"
+
+namespace leasehold {
+
+std::uint32_t PlannedRows::rows_kept(std::size_t drawn) const {
+  const auto accepted = static_cast<std::uint32_t>(drawn > 1 ? drawn - 1 : 0);
+  return n_rows - n_proposed + accepted;
+}
+
+}  // namespace leasehold
