@@ -5,12 +5,12 @@
 
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
+#include "common/machine/join_or_leave.hpp"
 #include "common/machine/process.hpp"
 #include "common/machine/start_thread.hpp"
 
@@ -36,7 +36,7 @@ bool write_line(const UniqueFd& fd, std::string_view line) {
 
 }  // namespace
 
-struct LogWriter::Shared {
+struct LogWriter::Shared : ThreadState {
   Shared(UniqueFd to, ResumedLine line, Limits most)
       : fd(std::move(to)), resumed_line(std::move(line)), limits(most) {}
 
@@ -45,13 +45,10 @@ struct LogWriter::Shared {
   const Limits limits;
   std::atomic<std::uint64_t> dropped{0};
   std::uint64_t reported = 0;  // the part of `dropped` that the thread has reported
-  std::mutex mutex;            // guards the members below
-  std::condition_variable changed;
+  // Guarded by `mutex`:
   std::deque<std::string> queued;
   std::size_t queued_bytes = 0;
   bool is_writing = false;
-  bool is_stopping = false;
-  bool has_ended = false;
 
   void push(std::string line);
   void write_all(const std::deque<std::string>& lines);
@@ -87,13 +84,7 @@ Result<std::unique_ptr<LogWriter>> LogWriter::start(UniqueFd fd, ResumedLine res
 
 LogWriter::~LogWriter() {
   if (!thread_.joinable()) return;
-  std::unique_lock lock(shared_->mutex);
-  shared_->is_stopping = true;
-  shared_->changed.notify_all();
-  const bool ended =
-      shared_->changed.wait_for(lock, kStopTimeout, [this] { return shared_->has_ended; });
-  lock.unlock();
-  ended ? thread_.join() : thread_.detach();
+  join_or_leave(thread_, *shared_, kStopTimeout);
 }
 
 void LogWriter::write(std::string line) {
@@ -133,8 +124,7 @@ void LogWriter::run(Shared& shared) {
     shared.is_writing = false;
     shared.changed.notify_all();
   }
-  shared.has_ended = true;
-  shared.changed.notify_all();
+  shared.note_end();
 }
 
 }  // namespace leasehold

@@ -1,18 +1,14 @@
 #include "broker/memory/disk_thread.hpp"
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <utility>
+
+#include "common/machine/join_or_leave.hpp"
 
 namespace leasehold {
 
-struct DiskThread::Shared {
-  std::mutex mutex;  // guards the members below
-  std::condition_variable changed;
+struct DiskThread::Shared : ThreadState {
   std::deque<Work> posted;
-  bool is_stopping = false;
-  bool has_ended = false;
 };
 
 DiskThread::DiskThread(std::chrono::milliseconds stop_timeout)
@@ -21,13 +17,7 @@ DiskThread::DiskThread(std::chrono::milliseconds stop_timeout)
 }
 
 DiskThread::~DiskThread() {
-  std::unique_lock lock(shared_->mutex);
-  shared_->is_stopping = true;
-  shared_->changed.notify_all();
-  const bool ended =
-      shared_->changed.wait_for(lock, stop_timeout_, [this] { return shared_->has_ended; });
-  lock.unlock();
-  ended ? thread_.join() : thread_.detach();
+  join_or_leave(thread_, *shared_, stop_timeout_);
 }
 
 void DiskThread::post(Work work) {
@@ -48,8 +38,7 @@ void DiskThread::run(Shared& shared) {
     work = nullptr;  // destroys captured descriptors here, because a close may wait for the disk
     lock.lock();
   }
-  shared.has_ended = true;
-  shared.changed.notify_all();
+  shared.note_end();
 }
 
 }  // namespace leasehold

@@ -1,11 +1,11 @@
 #include "worker/kv/spill_thread.hpp"
 
-#include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <utility>
 
 #include "common/fault_point.hpp"
+#include "common/machine/join_or_leave.hpp"
 #include "common/machine/process.hpp"
 
 namespace leasehold {
@@ -15,17 +15,13 @@ constexpr auto kStopTimeout = std::chrono::seconds(1);
 
 }  // namespace
 
-struct SpillThread::Shared {
+struct SpillThread::Shared : ThreadState {
   std::shared_ptr<SpillStore> store;
   SystemClock clock;
-  std::mutex answer_mutex;          // held while `on_answer` runs
-  std::function<void()> on_answer;  // null once the owner is gone
-  std::mutex mutex;                 // guards the members below
-  std::condition_variable changed;
-  std::deque<SpillJob> jobs;
-  std::vector<SpillAnswer> answers;
-  bool is_stopping = false;
-  bool has_ended = false;
+  std::mutex answer_mutex;           // held while `on_answer` runs
+  std::function<void()> on_answer;   // null once the owner is gone
+  std::deque<SpillJob> jobs;         // guarded by `mutex`
+  std::vector<SpillAnswer> answers;  // guarded by `mutex`
 };
 
 SpillThread::SpillThread(std::shared_ptr<SpillStore> store, std::function<void()> on_answer)
@@ -40,13 +36,7 @@ SpillThread::~SpillThread() {
     const std::scoped_lock lock(shared_->answer_mutex);
     shared_->on_answer = nullptr;
   }
-  std::unique_lock lock(shared_->mutex);
-  shared_->is_stopping = true;
-  shared_->changed.notify_all();
-  const bool ended =
-      shared_->changed.wait_for(lock, kStopTimeout, [this] { return shared_->has_ended; });
-  lock.unlock();
-  ended ? thread_.join() : thread_.detach();
+  join_or_leave(thread_, *shared_, kStopTimeout);
 }
 
 void SpillThread::post(SpillJob job) {
@@ -84,8 +74,7 @@ void SpillThread::run(Shared& shared) {
     }
     lock.lock();
   }
-  shared.has_ended = true;
-  shared.changed.notify_all();
+  shared.note_end();
 }
 
 }  // namespace leasehold
