@@ -9,6 +9,7 @@
 
 #include "ipc/http/http_message.hpp"
 #include "ipc/http/message_errors.hpp"
+#include "worker/http/client_watch.hpp"
 #include "worker/http/exchange.hpp"
 #include "worker/http/routes.hpp"
 #include "worker/http/state_paths.hpp"
@@ -47,20 +48,20 @@ class BeastConnection final : public Connection, public HttpStream, public FileT
   awaitable<void> run() override;
   void close() override {
     stream_.close();
-    leave();
+    client_->leave();
   }
 
   awaitable<void> send(Answer answer) override;
   awaitable<void> write_events(ServerEvents events, Follows follows) override;
-  void watch(std::function<void()> on_change) override;
+  void watch(std::function<void()> on_change) override { client_->start(std::move(on_change)); }
   awaitable<void> probe() override;
   void note_error(Errc code) override { exchange_.stream_error = code; }
   const ExchangeLabels& labels() const override { return exchange_.labels; }
-  bool is_gone() const override { return is_gone_; }
+  bool is_gone() const override { return client_->is_gone(); }
   awaitable<Result<std::string>> read_piece() override;
   awaitable<void> send_head(std::uint64_t size_bytes, std::string_view content_type) override;
   awaitable<void> send_piece(std::string bytes) override;
-  void give_up() override { leave(); }
+  void give_up() override { client_->leave(); }
 
  private:
   awaitable<void> serve_one();
@@ -75,11 +76,6 @@ class BeastConnection final : public Connection, public HttpStream, public FileT
   bool take_unread(std::size_t bytes);
   awaitable<bool> write(std::string text);
   awaitable<bool> read_body(Parser& parser, const Head& head, bool is_file);
-  void await_input();
-  void read_input();
-  void await_hangup();
-  void leave();
-  void stop_watching();
   std::size_t max_body_bytes() const { return shared_->deps.max_body_bytes; }
   std::uint64_t max_file_bytes() const {
     return std::max<std::uint64_t>(max_body_bytes(), shared_->deps.max_file_bytes);
@@ -90,16 +86,14 @@ class BeastConnection final : public Connection, public HttpStream, public FileT
   PeerAddress peer_;
   Places::ConnectionId id_;
   std::shared_ptr<Shared> shared_;
-  std::function<void()> on_change_;  // set while the client is watched
-  int watch_ = 0;  // number of the watch; late handlers of earlier ones are ignored
+  // Shared with the handlers of its waits.
+  std::shared_ptr<ClientWatch> client_ = std::make_shared<ClientWatch>(stream_, buffer_);
   std::optional<TenantId> tenant_;  // of the newest valid key
   control::QueueCharge unread_;     // bytes of the answer that wait to be read
   Exchange exchange_;
   Parser* parser_ = nullptr;      // of a body that its route reads
   std::uint64_t file_bytes_ = 0;  // read of that body, framing included
-  bool at_end_ = false;           // the client has shut down its sending side
   bool is_probed_ = false;
-  bool is_gone_ = false;
 };
 
 awaitable<void> BeastConnection::run() {
@@ -107,9 +101,9 @@ awaitable<void> BeastConnection::run() {
   do {
     exchange_ = {};
     co_await serve_one();
-    stop_watching();
+    client_->stop();
     shared_->places.release_bodies(id_);
-  } while (exchange_.keep_alive && !is_gone_ && !shared_->closing && !shared_->draining);
+  } while (exchange_.keep_alive && !client_->is_gone() && !shared_->closing && !shared_->draining);
   shared_->places.closed(id_);
   stream_.close();
 }
@@ -245,7 +239,7 @@ awaitable<bool> BeastConnection::read_body(Parser& parser, const Head& head, boo
   stream_.expires_never();
   if (read.is_whole) co_return true;
   if (read.refused) co_await refuse(*std::move(read.refused));
-  is_gone_ = true;
+  client_->note_gone();
   co_return false;
 }
 
@@ -260,61 +254,13 @@ awaitable<Result<std::string>> BeastConnection::read_piece() {
 
 // --------------------------------------------------------------------------------- while answering
 
-void BeastConnection::watch(std::function<void()> on_change) {
-  on_change_ = std::move(on_change);
-  ++watch_;
-  await_input();
-  await_hangup();
-}
-
-void BeastConnection::await_input() {
-  stream_.socket().async_wait(
-      Socket::wait_read, [weak = weak_from_this(), watch = watch_](const beast::error_code& error) {
-        const auto self = std::static_pointer_cast<BeastConnection>(weak.lock());
-        if (self && !error && self->on_change_ && self->watch_ == watch) self->read_input();
-      });
-}
-
-/// Reads the next requests, as far as the buffer has room.
-void BeastConnection::read_input() {
-  if (buffer_.size() >= kMaxHeadBytes) return;
-  beast::error_code error;
-  const auto room = buffer_.prepare(kMaxHeadBytes - buffer_.size());
-  buffer_.commit(stream_.socket().read_some(room, error));
-  if (!error || error == asio::error::would_block) return await_input();
-  if (error != asio::error::eof) return leave();
-  at_end_ = true;
-  on_change_();
-}
-
-/// Notices a reset, and a client that has closed its Unix socket.
-void BeastConnection::await_hangup() {
-  stream_.socket().async_wait(Socket::wait_error, [weak = weak_from_this(),
-                                                   watch = watch_](const beast::error_code& error) {
-    const auto self = std::static_pointer_cast<BeastConnection>(weak.lock());
-    if (self && !error && self->on_change_ && self->watch_ == watch) self->leave();
-  });
-}
-
 awaitable<void> BeastConnection::probe() {
-  if (!at_end_ || std::exchange(is_probed_, true)) co_return;
+  if (!client_->is_at_end() || std::exchange(is_probed_, true)) co_return;
   if (!exchange_.chunked && !exchange_.has_events)
-    co_return leave();  // HTTP/1.0 has no interim answer
+    co_return client_->leave();  // HTTP/1.0 has no interim answer
   std::string text(exchange_.has_events ? "" : kContinue);
   if (exchange_.has_events) exchange_.append_framed(kComment, text);
   co_await write(std::move(text));
-}
-
-void BeastConnection::leave() {
-  is_gone_ = true;
-  if (on_change_) on_change_();
-}
-
-void BeastConnection::stop_watching() {
-  if (!on_change_) return;
-  on_change_ = nullptr;
-  beast::error_code ignored;
-  stream_.socket().cancel(ignored);
 }
 
 // ---------------------------------------------------------------------------------------- writing
@@ -323,7 +269,7 @@ void BeastConnection::stop_watching() {
 std::size_t BeastConnection::send_now(std::string_view text) {
   beast::error_code error;
   const std::size_t sent = stream_.socket().write_some(asio::buffer(text), error);
-  if (error && error != asio::error::would_block) is_gone_ = true;
+  if (error && error != asio::error::would_block) client_->note_gone();
   return sent;
 }
 
@@ -332,17 +278,17 @@ std::size_t BeastConnection::send_now(std::string_view text) {
 awaitable<bool> BeastConnection::write(std::string text) {
   std::string_view rest = text;
   rest.remove_prefix(send_now(rest));
-  if (is_gone_ || rest.empty()) co_return !is_gone_;
-  is_gone_ = !take_unread(text.capacity());
-  while (!is_gone_ && !rest.empty()) {
+  if (is_gone() || rest.empty()) co_return !is_gone();
+  if (!take_unread(text.capacity())) client_->note_gone();
+  while (!is_gone() && !rest.empty()) {
     stream_.expires_after(kWriteTimeout);
     const auto [error, written] = co_await stream_.async_write_some(asio::buffer(rest), kAwait);
     rest.remove_prefix(written);
-    if (error) is_gone_ = true;
+    if (error) client_->note_gone();
   }
   stream_.expires_never();
   unread_.set(0);
-  co_return !is_gone_;
+  co_return !is_gone();
 }
 
 /// Charges unread text to the client's tenant. Returns false beyond the tenant's share.
@@ -363,7 +309,7 @@ awaitable<void> BeastConnection::refuse(Answer answer) {
 }
 
 awaitable<void> BeastConnection::send(Answer answer) {
-  stop_watching();  // the next request may come before this write is known to be done
+  client_->stop();  // the next request may come before this write is known to be done
   exchange_.status = answer.status;
   if (answer.status >= 400)
     spdlog::debug("HTTP request answered with an error client={} status={}{}", exchange_.client,
@@ -384,7 +330,7 @@ awaitable<void> BeastConnection::send_piece(std::string bytes) {
 }
 
 awaitable<void> BeastConnection::write_events(ServerEvents events, Follows follows) {
-  if (follows == Follows::Nothing) stop_watching();
+  if (follows == Follows::Nothing) client_->stop();
   co_await write(exchange_.text_of(events, follows));
 }
 

@@ -15,6 +15,7 @@
 #include "worker/http/api/constraint_fields.hpp"
 #include "worker/http/api/emitted_tokens.hpp"
 #include "worker/http/api/messages_request.hpp"
+#include "worker/http/api/request_fields.hpp"
 #include "worker/http/api/responses_request.hpp"
 #include "worker/http/api/sampling_fields.hpp"
 #include "worker/http/api/tool_fields.hpp"
@@ -52,9 +53,8 @@ class Reader {
 
  private:
   Read<void> read_model() {
-    out_.model = TRY(text_of(body_["model"], model_->name));
-    if (has_name(*model_, out_.model)) return {};
-    return std::unexpected(unknown_model(*model_, out_.model));
+    out_.model = TRY(read_model_name(body_["model"], *model_));
+    return {};
   }
 
   /// Refuses fields that are not implemented. A chat's template writes the special tokens, and a
@@ -125,14 +125,8 @@ class Reader {
   }
 
   Read<void> read_ids() {
-    out_.submit.request_id = defaults_->request_id.value_or(RequestId{mint_request_id()});
     out_.submit.resumable = TRY(flag_of(body_["resumable"], false));
-    const Field id = body_[body_["request_id"] ? "request_id" : "rid"];
-    if (!id) return {};
-    const std::string text = TRY(text_of(id, {}));
-    const auto parsed = RequestId::parse(text);
-    if (!parsed) return id.refuse(fmt::format("{}: {}", id.path(), parsed.error().detail));
-    out_.submit.request_id = *parsed;
+    out_.submit.request_id = TRY(read_request_id(body_, *defaults_));
     return {};
   }
 

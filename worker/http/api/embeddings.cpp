@@ -9,6 +9,7 @@
 #include "common/random.hpp"
 #include "ipc/control/messages/embedding_text.hpp"
 #include "ipc/control/transport/excess.hpp"
+#include "worker/http/api/request_fields.hpp"
 #include "worker/http/api/sampling_fields.hpp"
 #include "worker/http/api/unsupported_fields.hpp"
 
@@ -44,9 +45,8 @@ class EmbeddingsReader {
 
  private:
   Read<void> read_model() {
-    out_.model = TRY(text_of(body_["model"], model_->name));
-    if (has_name(*model_, out_.model)) return {};
-    return std::unexpected(unknown_model(*model_, out_.model));
+    out_.model = TRY(read_model_name(body_["model"], *model_));
+    return {};
   }
 
   Read<void> check_fields() {
@@ -62,12 +62,7 @@ class EmbeddingsReader {
   }
 
   Read<void> read_ids() {
-    out_.submit.request_id = defaults_->request_id.value_or(RequestId{mint_request_id()});
-    const Field id = body_[body_["request_id"] ? "request_id" : "rid"];
-    if (!id) return {};
-    const auto parsed = RequestId::parse(TRY(text_of(id, {})));
-    if (!parsed) return id.refuse(fmt::format("{}: {}", id.path(), parsed.error().detail));
-    out_.submit.request_id = *parsed;
+    out_.submit.request_id = TRY(read_request_id(body_, *defaults_));
     return {};
   }
 

@@ -11,6 +11,7 @@
 #include "ipc/http/http_errors.hpp"
 #include "worker/http/api/body_field.hpp"
 #include "worker/http/api/chat_messages.hpp"
+#include "worker/http/api/request_fields.hpp"
 #include "worker/http/api/sampling_fields.hpp"
 
 namespace leasehold::http {
@@ -25,13 +26,6 @@ Answer refuse_field(const char* param, std::string detail) {
 /// Replaces invalid UTF-8, because the text of a token may end within a character.
 Answer answer_of(const Json& json) {
   return {.body = escape_controls(json.dump(-1, ' ', false, Json::error_handler_t::replace))};
-}
-
-/// Accepts a body that names no model.
-Read<void> check_model(const Field& named, const ApiModel& model) {
-  const std::string name = TRY(text_of(named, model.name));
-  if (!has_name(model, name)) return std::unexpected(unknown_model(model, name));
-  return {};
 }
 
 using Tokens = Read<std::vector<TokenId>>;
@@ -78,7 +72,7 @@ Answer tokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMode
   if (!body) return error_answer({body.error()});
   if (!body->is_object()) return refuse_field("", "the body is not a JSON object; send one");
   const BodyFields fields(*body);
-  if (const auto checked = check_model(fields["model"], model); !checked)
+  if (const auto checked = read_model_name(fields["model"], model); !checked)
     return error_answer(checked.error());
   const auto shows_texts = flag_of(fields["return_token_strs"], false);
   if (!shows_texts) return error_answer(shows_texts.error());
@@ -97,7 +91,7 @@ Answer detokenize(std::string_view text, const Tokenizer& tokenizer, const ApiMo
   const auto body = control::parse_request_json(text, "the body");
   if (!body) return error_answer({body.error()});
   const Field whole(&*body, {});
-  if (const auto checked = check_model(whole["model"], model); !checked)
+  if (const auto checked = read_model_name(whole["model"], model); !checked)
     return error_answer(checked.error());
   const Field tokens = whole["tokens"];
   if (!tokens.is_array())
