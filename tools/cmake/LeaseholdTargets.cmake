@@ -91,8 +91,8 @@ function(leasehold_compile_mutated_alone)
 endfunction()
 
 # With UBSan, clang takes twice as long to compile a room with optimisation as without it. Rooms that
-# mostly wait, for sockets and disks or for events to decide on, and are linked by no fuzz target, go
-# without (LEASEHOLD_WAITS).
+# mostly wait, for sockets and disks or for events to decide on, and that no fuzz target is about, go
+# without (LEASEHOLD_WAITS; also in the folders below).
 function(leasehold_optimise target)
   if(LEASEHOLD_WAITS AND LEASEHOLD_SANITIZE MATCHES undefined)
     leasehold_precompile(${target} network_o0)
