@@ -1,5 +1,5 @@
-/// Ends a thread that may hang in the kernel, in a call to a disk or to a pipe that nobody reads:
-/// its owner waits a bounded time and then leaves it behind.
+/// Ends a thread that may hang in the kernel, in a call to a disk or to a full pipe: its owner
+/// waits a bounded time and then leaves it behind.
 ///
 /// Lifetime: the thread shares the ownership of its state, and refers to nothing that the owner
 /// destroys.
