@@ -1,6 +1,6 @@
 // Runs the protocol under relacy: as written it must hold, each planted variant must fail. Prints
-// one line per run and, for an unexpected result, the history of the failing execution; then the
-// exit code is 1.
+// one line per run. The first unexpected result ends the program with exit code 1; a failing
+// execution is printed with its history.
 //
 //   gate_model_test [executions]     number of random executions of the protocol as written
 #include <cstdlib>
@@ -51,26 +51,25 @@ bool run_all(rl::iteration_t executions) {
   const Search random{rl::sched_random, executions, "random"};
   const Search bound{rl::sched_bound, executions, "at most 3 preemptions"};
   const Search full{rl::sched_full, executions, "full search"};
-  bool good = true;
-  good &= run<ProtocolSuite<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, random);
-  good &= run<ProtocolSuite<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, bound);
-  good &= run<ProtocolSuite<AsWritten, 1, 2>>("as written, 1 gate", Expect::Holds, full);
-  good &= run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, random);
-  good &= run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, bound);
-  good &= run<ProtocolSuite<RelaxedAnnounce, 1, 3>>("relaxed announce", Expect::Broken, random);
-  good &= run<ProtocolSuite<RelaxedAnnounce, 1, 2>>("relaxed announce", Expect::Broken, full);
-  good &=
-      run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, random);
-  good &= run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken, bound);
-  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken,
-                                                         random);
-  good &= run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken,
-                                                         bound);
-  good &=
-      run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, random);
-  good &=
-      run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken, bound);
-  return good;
+  return run<ProtocolSuite<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, random) &&
+         run<ProtocolSuite<AsWritten, 1, 3>>("as written, 1 gate", Expect::Holds, bound) &&
+         run<ProtocolSuite<AsWritten, 1, 2>>("as written, 1 gate", Expect::Holds, full) &&
+         run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, random) &&
+         run<ProtocolSuite<AsWritten, 2, 2>>("as written, 2 gates", Expect::Holds, bound) &&
+         run<ProtocolSuite<RelaxedAnnounce, 1, 3>>("relaxed announce", Expect::Broken, random) &&
+         run<ProtocolSuite<RelaxedAnnounce, 1, 2>>("relaxed announce", Expect::Broken, full) &&
+         run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken,
+                                                     random) &&
+         run<ProtocolSuite<CounterBeforeWord, 1, 3>>("counter before word", Expect::Broken,
+                                                     bound) &&
+         run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken,
+                                                        random) &&
+         run<ProtocolSuite<BaselineAfterCompare, 1, 3>>("baseline after compare", Expect::Broken,
+                                                        bound) &&
+         run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken,
+                                                      random) &&
+         run<ProtocolSuite<SnapshotBeforeFlip, 1, 3>>("snapshot before flip", Expect::Broken,
+                                                      bound);
 }
 
 }  // namespace

@@ -377,7 +377,7 @@ Findings macros_other_than_try(const Sources& sources) {
 Findings leaking_tries(const Sources& sources) {
   static const std::regex kLeak(R"((^|,)\s*\.\w+ = TRY\(|\bnew \w+.*\bTRY\()");
   return lines_where(sources, std::not_fn(is_tidy), [](const SourceFile& file, std::size_t i) {
-    return std::regex_search(file.code[i], kLeak);
+    return file.code[i].contains("TRY(") && std::regex_search(file.code[i], kLeak);
   });
 }
 
