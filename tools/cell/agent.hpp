@@ -50,7 +50,6 @@ class Agent {
   void report_ceiling();
   Duration time_to_next_beat() const;
 
-  boost::asio::io_context& io_;
   const Clock& clock_;
   Options options_;
   CellKeys keys_;
