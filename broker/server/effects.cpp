@@ -333,22 +333,26 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
   post_(JournalWritten{effect.call, effect.answer, unwritten_});
 }
 
+namespace {
+
+/// Does nothing if the connection has ended.
+template <class Message>
+void notify(const std::shared_ptr<control::Peer>& peer, const Message& message) {
+  if (peer != nullptr) peer->notify(std::string(Message::kMethod), {.body = message.to_json()});
+}
+
+}  // namespace
+
 void ServerEffects::perform(const effect::NotifyHolder& effect) {
-  notify(effect.holder, effect.revoked);
+  notify(dependencies_.find_peer(effect.holder), effect.revoked);
 }
 
 void ServerEffects::perform(const effect::NotifyDraining& effect) {
-  notify(effect.holder, effect.draining);
+  notify(dependencies_.find_peer(effect.holder), effect.draining);
 }
 
 void ServerEffects::perform(const effect::NotifyAgent& effect) {
-  notify(effect.agent, effect.changed);
-}
-
-template <class Message>
-void ServerEffects::notify(ConnectionId holder, const Message& message) {
-  const auto peer = dependencies_.find_peer(holder);
-  if (peer != nullptr) peer->notify(std::string(Message::kMethod), {.body = message.to_json()});
+  notify(dependencies_.find_peer(effect.agent), effect.changed);
 }
 
 void ServerEffects::perform(const effect::AppendEvent& effect) {

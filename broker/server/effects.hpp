@@ -98,8 +98,6 @@ class ServerEffects {
   /// Removes and returns the error that forbids sending `id`.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
-  template <class Message>
-  void notify(ConnectionId holder, const Message& message);
   using OnReply = std::function<void(Result<control::Payload>)>;
   /// Calls the worker, with the timeout that the message names.
   template <class Message>

@@ -29,6 +29,11 @@ bool is_reached(FaultSite site) {
     case FaultSite::TenantTokenReceived:
       return true;
     case FaultSite::WorkerSpillRead:  // the simulation spills nothing
+    case FaultSite::CellBeatSent:     // it has no agent's process
+    case FaultSite::CellBeatArrived:
+    case FaultSite::CellPartAdmitted:
+    case FaultSite::CellPartWritten:
+    case FaultSite::CellKeysChecked:
       return false;
   }
   return false;

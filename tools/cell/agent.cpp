@@ -43,8 +43,7 @@ Result<std::unique_ptr<Agent>> Agent::create(boost::asio::io_context& io, const 
 }
 
 Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, MembershipFile file)
-    : io_(io),
-      clock_(clock),
+    : clock_(clock),
       options_(std::move(options)),
       keys_(options_.address.cell),
       file_(std::move(file)),
@@ -56,7 +55,7 @@ Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, M
 
 Result<void> Agent::start() {
   TRY(broker_.start());
-  boost::asio::co_spawn(io_, run(), kRethrow);
+  boost::asio::co_spawn(timer_.get_executor(), run(), kRethrow);
   return {};
 }
 

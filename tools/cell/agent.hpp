@@ -51,7 +51,6 @@ class Agent {
   Duration time_to_next_beat() const;
   Duration until_ceiling(Duration time) const;
 
-  boost::asio::io_context& io_;
   const Clock& clock_;
   Options options_;
   CellKeys keys_;

@@ -49,7 +49,7 @@ HostTenants::HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::
       cell_(std::move(cell)),
       keys_(cell_),
       steps_(etcd_, broker_, cell_),
-      lookup_ended_(io, boost::asio::steady_timer::time_point::max()) {}
+      lookups_(io) {}
 
 void HostTenants::start(const HostName& host) {
   host_ = host;
@@ -69,8 +69,8 @@ void HostTenants::set_owner(std::optional<PartOwner> owner, TimePoint ceiling) {
 }
 
 void HostTenants::broker_attached() {
-  ++epoch_;
-  is_list_due_ = true;
+  ++attachment_.number;
+  attachment_.is_list_due = true;
   for (const auto& [id, tenant] : tenants_) {
     tenant->is_resumed = false;
     tenant->changed.reset();
@@ -117,9 +117,10 @@ awaitable<void> HostTenants::drive(HostTenant& tenant) {
 
 awaitable<Result<void>> HostTenants::step(HostTenant& tenant, PartOwner owner) {
   if (!tenant.is_resumed) {
-    const std::uint64_t epoch = epoch_;
+    const std::uint64_t number = attachment_.number;
     const auto resumed = co_await steps_.resume(tenant, owner);
-    if (epoch != epoch_) tenant.is_resumed = false;  // what the broker said is of an earlier one
+    if (number != attachment_.number)
+      tenant.is_resumed = false;  // what the broker said is of an earlier one
     if (!resumed || !tenant.is_resumed) co_return resumed;
     confirm(tenant);  // what came while this call was on its way
   }
@@ -144,12 +145,12 @@ void HostTenants::report(const HostTenant& tenant, const Error& error) {
 /// Waits for its turn, so that steps of tenants find room in etcd's client however many keys
 /// clients make up.
 awaitable<Result<etcd::RangeReply>> HostTenants::look_up(const std::string& key) {
-  while (lookups_ >= kMaxLookups) (void)co_await lookup_ended_.async_wait(http::kAwait);
-  ++lookups_;
+  while (lookups_.running >= kMaxLookups) (void)co_await lookups_.ended.async_wait(http::kAwait);
+  ++lookups_.running;
   etcd::KeyRange range = etcd::KeyRange::one(key);
   auto found = co_await etcd_.range(std::move(range));
-  --lookups_;
-  lookup_ended_.cancel_one();
+  --lookups_.running;
+  lookups_.ended.cancel_one();
   co_return found;
 }
 
@@ -280,10 +281,10 @@ void HostTenants::confirm(HostTenant& tenant) {
 }
 
 awaitable<void> HostTenants::list_parts() {
-  is_list_due_ = false;
+  attachment_.is_list_due = false;
   const auto views = co_await broker_.list<wire::TenantView>();
   if (!views) {
-    is_list_due_ = true;
+    attachment_.is_list_due = true;
     co_return;
   }
   for (const wire::TenantView& view : *views)
@@ -296,7 +297,7 @@ awaitable<void> HostTenants::tick() {
     pause.expires_after(kTick);
     (void)co_await pause.async_wait(http::kAwait);
     if (!owner_ || !broker_.is_connected()) continue;
-    if (is_list_due_) co_await list_parts();
+    if (attachment_.is_list_due) co_await list_parts();
     const TimePoint now = clock_.now();
     for (const auto& [id, tenant] : tenants_) {
       if (now >= ceiling_) tenant->demand.hold(now);

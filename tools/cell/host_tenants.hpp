@@ -82,15 +82,21 @@ class HostTenants : private etcd::WatchReceiver {
   CellName cell_;
   CellKeys keys_;
   TenantSteps steps_;
-  std::size_t lookups_ = 0;
-  boost::asio::steady_timer lookup_ended_;  // wakes one lookup that waits
+  struct Lookups {
+    explicit Lookups(boost::asio::io_context& io)
+        : ended(io, boost::asio::steady_timer::time_point::max()) {}
+    std::size_t running = 0;
+    boost::asio::steady_timer ended;  // wakes one that waits
+  } lookups_;
   HostName host_;
   std::optional<PartOwner> owner_;
   TimePoint ceiling_;  // until when tenants may run here
   std::map<TenantId, std::unique_ptr<HostTenant>> tenants_;
-  std::set<TenantId> mailed_;       // with a mail for this host
-  std::uint64_t epoch_ = 0;         // of the membership and the connection to the broker
-  bool is_list_due_ = false;        // the broker may have parts that are not known here
+  std::set<TenantId> mailed_;  // with a mail for this host
+  struct Attachment {
+    std::uint64_t number = 0;  // of the membership and the connection to the broker
+    bool is_list_due = false;  // the broker may have parts that are not known here
+  } attachment_;
   std::optional<Errc> last_error_;  // why the last step failed
 };
 

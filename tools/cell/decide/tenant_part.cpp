@@ -69,10 +69,9 @@ Result<void> TenantPart::plan_again() {
 // ---------------------------------------------------------------- calls
 
 /// Reads the hosts of the last view, too. Most often these are all that have a part.
-etcd::Transaction TenantPart::read_ledger() {
+etcd::Transaction TenantPart::read_ledger() const {
   etcd::Transaction read = ledger_read(keys_, tenant_);
   read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.mail(owner_->host, tenant_))});
-  read_hosts_ = hosts_of(view_);
   etcd::Transaction members = members_read(keys_, view_);
   std::ranges::move(members.success, std::back_inserter(read.success));
   return read;
@@ -125,11 +124,12 @@ void TenantPart::distrust_write() {
 }
 
 Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
+  const std::set<HostName> read = hosts_of(view_);
   view_ = TRY(view_of(reply));
   const auto& mail = reply.found.at(2);
   view_.mail = mail.empty() ? etcd::Revision() : mail.front().modified;
   view_.members = members_in(keys_, reply);
-  if (std::ranges::includes(read_hosts_, hosts_of(view_))) return decide();
+  if (std::ranges::includes(read, hosts_of(view_))) return decide();
   next_ = members_read(keys_, view_);
   stage_ = Stage::ReadMembers;
   return {};

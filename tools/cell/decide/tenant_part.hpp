@@ -11,7 +11,6 @@
 #pragma once
 
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "common/result.hpp"
@@ -85,7 +84,7 @@ class TenantPart {
   };
 
   Share demand() const { return smaller(demand_, limits()); }
-  etcd::Transaction read_ledger();
+  etcd::Transaction read_ledger() const;
   Result<void> take_view(const etcd::TransactionReply& reply);
   Result<void> plan_again();
   Result<void> decide();
@@ -112,7 +111,6 @@ class TenantPart {
   bool is_calling_ = false;
   std::optional<PartOwner> caller_;  // whose call is running
   std::optional<etcd::Transaction> next_;
-  std::set<HostName> read_hosts_;  // whose membership comes with the ledger
   TenantView view_;
   Plan plan_;
 };
