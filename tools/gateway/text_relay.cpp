@@ -55,10 +55,12 @@ TextRelay::TextRelay(std::shared_ptr<Shared> shared, ClientExchange& client, Tex
 // ── Decisions ──
 
 void TextRelay::pass(const TextEvent& event) {
-  TextActions actions;
+  TextActions actions = std::exchange(actions_, {});  // an action may pass a further event
   continuation_.on(event, shared_->hosts.table(), shared_->clock.now(), actions);
   for (TextAction& action : actions)
     std::visit([this](auto& one) { perform(std::move(one)); }, action);
+  actions.clear();
+  actions_ = std::move(actions);
   changed_.notify();
 }
 
@@ -87,8 +89,12 @@ void TextRelay::perform(const CloseHost& action) {
 }
 
 void TextRelay::perform(Forward action) {
-  waiting_ += action.bytes;
   shared_->metrics.bytes += action.bytes.size();
+  if (waiting_.empty()) {
+    waiting_ = std::move(action.bytes);
+  } else {
+    waiting_ += action.bytes;
+  }
   heartbeat_at_ = shared_->clock.now() + kHeartbeat;
 }
 
@@ -277,7 +283,7 @@ awaitable<bool> TextRelay::begin_events() {
 }
 
 awaitable<bool> TextRelay::write_waiting() {
-  if (!co_await begin_events()) co_return false;
+  if (!client_->has_begun() && !co_await begin_events()) co_return false;
   std::string bytes = std::exchange(waiting_, {});
   if (!unread_.take(bytes.size())) {
     spdlog::info("connection closed: unread answers owner={} x_request_id={}", request_.owner.value,

@@ -81,6 +81,7 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   std::string request_id_;
   std::map<AttemptId, std::shared_ptr<Attempt>> attempts_;
   Signal changed_;
+  TextActions actions_;  // empty; keeps its memory from one event to the next
   std::string waiting_;  // bytes for the client
   ShareOf unread_;
   Fields stream_fields_;  // of the first host that accepted
