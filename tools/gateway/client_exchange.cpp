@@ -41,6 +41,7 @@ ClientExchange::ClientExchange(PumpedStream& stream, http::Head head, Parties pa
       leaves_body_out_(head_.method == "HEAD") {}
 
 awaitable<bool> ClientExchange::write_text(std::string text) {
+  if (text.empty()) co_return !stream_.is_ended();
   stream_.expires_after(kWriteTimeout);
   const http::Transfer sent = co_await stream_.write(boost::asio::buffer(text));
   stream_.expires_never();
@@ -94,11 +95,12 @@ awaitable<bool> ClientExchange::begin(int status, const Fields& fields) {
 }
 
 awaitable<bool> ClientExchange::write(std::string piece) {
-  if (leaves_body_out_) co_return !stream_.is_ended();
-  if (!is_chunked_) co_return co_await write_text(std::move(piece));
+  if (leaves_body_out_) piece.clear();
+  if (!is_chunked_) return write_text(std::move(piece));
   std::string framed = fmt::format("{:x}\r\n", piece.size());
+  framed.reserve(framed.size() + piece.size() + 2);
   framed.append(piece).append("\r\n");
-  co_return co_await write_text(std::move(framed));
+  return write_text(std::move(framed));
 }
 
 awaitable<bool> ClientExchange::end() {

@@ -67,16 +67,25 @@ awaitable<http::Transfer> PumpedStream::read_some(asio::mutable_buffer buffer) {
 
 awaitable<http::Transfer> PumpedStream::write(asio::const_buffer bytes) {
   const auto self = shared_from_this();
-  if (expiry_ != Signal::Clock::time_point::max()) {
-    write_timer_.expires_at(expiry_);
-    write_timer_.async_wait([weak = weak_from_this()](const beast::error_code& error) {
-      const auto stream = weak.lock();
-      if (stream && !error) stream->close();
-    });
-  }
+  write_expiry_ = expiry_;
+  if (!is_write_timed_) time_write();
   const http::Transfer done = co_await inner_->write(bytes);
-  write_timer_.cancel();
+  write_expiry_ = kNever;
   co_return done;
+}
+
+/// Closes the stream if a write has expired. The timer goes on from one write to the next: to start
+/// it for each costs more than to copy an event.
+void PumpedStream::time_write() {
+  is_write_timed_ = write_expiry_ != kNever && !is_ended_;
+  if (!is_write_timed_) return;
+  write_timer_.expires_at(write_expiry_);
+  write_timer_.async_wait([weak = weak_from_this()](const beast::error_code& error) {
+    const auto stream = weak.lock();
+    if (!stream || error) return;
+    if (stream->write_expiry_ <= Signal::Clock::now()) stream->close();
+    stream->time_write();
+  });
 }
 
 void PumpedStream::expires_after(std::chrono::steady_clock::duration time) {

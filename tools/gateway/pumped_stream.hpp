@@ -34,11 +34,14 @@ class PumpedStream final : public http::ByteStream,
   boost::asio::awaitable<http::Transfer> read_some(boost::asio::mutable_buffer buffer) override;
   boost::asio::awaitable<http::Transfer> write(boost::asio::const_buffer bytes) override;
   void expires_after(std::chrono::steady_clock::duration time) override;
-  void expires_never() override { expiry_ = Signal::Clock::time_point::max(); }
+  void expires_never() override { expiry_ = kNever; }
   void close() override;
 
  private:
+  static constexpr auto kNever = Signal::Clock::time_point::max();
+
   boost::asio::awaitable<void> pump();
+  void time_write();
   void end();
 
   boost::asio::io_context& io_;
@@ -48,7 +51,9 @@ class PumpedStream final : public http::ByteStream,
   Signal arrived_;  // bytes, or the end
   Signal taken_;    // there is room again
   boost::asio::steady_timer write_timer_;
-  Signal::Clock::time_point expiry_ = Signal::Clock::time_point::max();
+  Signal::Clock::time_point expiry_ = kNever;
+  Signal::Clock::time_point write_expiry_ = kNever;  // of the write in progress
+  bool is_write_timed_ = false;
   std::function<void()> on_end_;
   bool is_ended_ = false;
 };

@@ -46,8 +46,7 @@ TextRelay::TextRelay(std::shared_ptr<Shared> shared, ClientExchange& client, Tex
       client_(&client),
       request_(std::move(request)),
       continuation_(terms_of(*shared_, client, request_.facts)),
-      created_unix_s_(std::time(nullptr)),
-      request_id_(mint_request_id()),
+      origin_{.created_unix_s = std::time(nullptr), .request_id = mint_request_id()},
       changed_(shared_->io),
       unread_(shared_->unread, request_.owner),
       heartbeat_at_(shared_->clock.now() + kHeartbeat) {}
@@ -55,10 +54,12 @@ TextRelay::TextRelay(std::shared_ptr<Shared> shared, ClientExchange& client, Tex
 // ── Decisions ──
 
 void TextRelay::pass(const TextEvent& event) {
-  TextActions actions;
+  TextActions actions = std::exchange(actions_, {});  // an action may pass a further event
   continuation_.on(event, shared_->hosts.table(), shared_->clock.now(), actions);
   for (TextAction& action : actions)
     std::visit([this](auto& one) { perform(std::move(one)); }, action);
+  actions.clear();
+  actions_ = std::move(actions);
   changed_.notify();
 }
 
@@ -66,7 +67,7 @@ void TextRelay::perform(OpenHost action) {
   const HostTable& table = shared_->hosts.table();
   if (action.moved_from && action.cause != MoveCause::None) {
     ++shared_->metrics.moves[static_cast<std::size_t>(action.cause)];
-    spdlog::info("text moves request={} from={} to={} cause={} x_request_id={}", request_id_,
+    spdlog::info("text moves request={} from={} to={} cause={} x_request_id={}", origin_.request_id,
                  table.address(*action.moved_from), table.address(action.host), name(action.cause),
                  client_->x_request_id());
   }
@@ -87,8 +88,12 @@ void TextRelay::perform(const CloseHost& action) {
 }
 
 void TextRelay::perform(Forward action) {
-  waiting_ += action.bytes;
   shared_->metrics.bytes += action.bytes.size();
+  if (waiting_.empty()) {
+    waiting_ = std::move(action.bytes);
+  } else {
+    waiting_ += action.bytes;
+  }
   heartbeat_at_ = shared_->clock.now() + kHeartbeat;
 }
 
@@ -104,9 +109,9 @@ void TextRelay::perform(const PassAnswer& action) {
 
 void TextRelay::perform(FailRequest action) {
   ++shared_->metrics.failed_texts[std::string(leasehold::name(action.error.code))];
-  spdlog::info("text failed request={} code={} reason=\"{}\" moves={} x_request_id={}", request_id_,
-               leasehold::name(action.error.code), printable(action.error.detail),
-               continuation_.moves(), client_->x_request_id());
+  spdlog::info("text failed request={} code={} reason=\"{}\" moves={} x_request_id={}",
+               origin_.request_id, leasehold::name(action.error.code),
+               printable(action.error.detail), continuation_.moves(), client_->x_request_id());
   end_ = std::move(action);
 }
 
@@ -116,7 +121,7 @@ std::string TextRelay::request_for(const OpenHost& action) const {
   const HostTable& table = shared_->hosts.table();
   std::string fields =
       fmt::format("Leasehold-Stream: {}\r\nLeasehold-Created: {}\r\nLeasehold-Request: {}\r\n",
-                  shared_->options.beat.count(), created_unix_s_, request_id_);
+                  shared_->options.beat.count(), origin_.created_unix_s, origin_.request_id);
   if (action.moved_from) {
     const HostReport* report = table.report(*action.moved_from);
     fields += fmt::format("Leasehold-Moved-From: {}\r\n",
@@ -176,7 +181,8 @@ void TextRelay::log_other_arithmetic(const Attempt& attempt, const std::string& 
   const auto first = std::ranges::find_if(stream_fields_, is_identity);
   if (first == stream_fields_.end() || first->second == identity) return;
   spdlog::info("text continues with another arithmetic request={} host={} identity=\"{}\"",
-               request_id_, shared_->hosts.table().address(attempt.host), printable(identity));
+               origin_.request_id, shared_->hosts.table().address(attempt.host),
+               printable(identity));
 }
 
 /// Reads the whole refusal, so that it can be passed on.
@@ -277,7 +283,7 @@ awaitable<bool> TextRelay::begin_events() {
 }
 
 awaitable<bool> TextRelay::write_waiting() {
-  if (!co_await begin_events()) co_return false;
+  if (!client_->has_begun() && !co_await begin_events()) co_return false;
   std::string bytes = std::exchange(waiting_, {});
   if (!unread_.take(bytes.size())) {
     spdlog::info("connection closed: unread answers owner={} x_request_id={}", request_.owner.value,

@@ -45,6 +45,12 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
     std::shared_ptr<Signal> may_read;
   };
 
+  /// What each host is told, so that all make the same answer.
+  struct Origin {
+    std::int64_t created_unix_s = 0;
+    std::string request_id;
+  };
+
   void pass(const TextEvent& event);
   void perform(OpenHost action);
   void perform(const CloseHost& action);
@@ -77,10 +83,10 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   ClientExchange* client_;  // null once `run` has ended
   TextRequest request_;
   TextContinuation continuation_;
-  std::int64_t created_unix_s_;
-  std::string request_id_;
+  Origin origin_;
   std::map<AttemptId, std::shared_ptr<Attempt>> attempts_;
   Signal changed_;
+  TextActions actions_;  // empty; keeps its memory from one event to the next
   std::string waiting_;  // bytes for the client
   ShareOf unread_;
   Fields stream_fields_;  // of the first host that accepted

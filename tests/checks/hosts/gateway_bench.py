@@ -13,7 +13,7 @@ The report is {"gateway": {...}}:
     memory     "peak_mib" of a gateway with "streams" at the same time
     routers    by name: "paced_cpu_us_per_event", CPU time with 50 events a second of each stream; "full_...", with
                streams as fast as they are read; "..._events_per_core_s", what one core can do then; "cut_streams" of
-               "streams" when one of two hosts is killed
+               "streams" when one of two hosts is killed; of the gateway, "..._cpu_to_NAME", the ratio to another one
 
 A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
 """

@@ -29,6 +29,7 @@ SLOW_MOTION_US = "30"
 FAULT_PAUSE_S, REPAIR_S = (0.2, 1.2), (0.5, 4.0)
 TEXT_TIMEOUT_S = 120
 MOST_RETURNS = 1000
+MOVES = "64"  # on a busy machine a text meets more than the eight faults that a gateway allows
 HOST_FAULTS = ("kill_worker", "kill", "stop", "drain")
 KINDS = (*client.KINDS, *client.FORMS, "resumable")
 
@@ -53,7 +54,7 @@ class Text:
             self.answer.last_id = before.last_id
 
     def is_cut(self):
-        """Whether its client must come back. A text that joined an older one cannot move: its client moves."""
+        """Whether its client must come back: its gateway is gone, or asks for it."""
         asks_to_resume = any(b"Last-Event-ID" in event for event in self.answer.events[-2:])
         if self.answer.is_whole() and not asks_to_resume:
             return False
@@ -81,7 +82,7 @@ class Soak:
     def run(self):
         self.cell.add_hosts(HOSTS, "--slow-motion-us", SLOW_MOTION_US, "--drain-timeout-ms", "5000")
         for _ in range(GATEWAYS):
-            self.cell.add_gateway()
+            self.cell.add_gateway("--moves", MOVES)
         self.model = cell.model_name(self.cell.gateways[0].address, self.cell.key)
         self.read_calm()
         end = time.monotonic() + self.seconds

@@ -9,6 +9,7 @@ import selectors
 import shutil
 import signal
 import socket
+import statistics
 import subprocess
 import sys
 import time
@@ -216,21 +217,23 @@ def cut_streams(router, hosts, streams, events):
 
 
 def measure_costs(settings, routers, folder, report):
-    """Rounds in turn, so that the load of the machine is the same for all."""
+    """Rounds in turn, so that the load of the machine is the same for all. Ratios are those of the same round."""
     for form, pause_ms, streams, events in (("paced", 20, settings.streams, settings.events),
                                             ("full", 0, settings.streams, 4 * settings.events)):
         with ModelledHosts(folder, 2, pause_ms) as hosts, contextlib.ExitStack() as stack:
             running = {name: stack.enter_context(Router(name, command, settings, hosts.addresses, folder))
                        for name, command in routers.items()}
             rounds = {name: [] for name in running}
-            for _ in range(settings.rounds):
+            for _ in range(2 * settings.rounds + 1):
                 for name, router in running.items():
                     rounds[name].append(run_streams(router, streams, events)[0])
             for name, costs in rounds.items():
                 figures = report.setdefault(name, {})
-                cost = sorted(costs)[(len(costs) - 1) // 2]
+                cost = statistics.median(costs)
                 figures[f"{form}_cpu_us_per_event"] = cost
                 figures[f"{form}_events_per_core_s"] = 1e6 / cost
+                ratios = [ours / theirs for ours, theirs in zip(rounds["gateway"], costs)]
+                report["gateway"][f"{form}_cpu_to_{name}"] = statistics.median(ratios)
 
 
 def measure_deaths(settings, routers, folder, report):
@@ -268,10 +271,4 @@ def measure(settings, folder):
     report = {}
     measure_costs(settings, routers, folder, report)
     measure_deaths(settings, routers, folder, report)
-    ours = report["gateway"]
-    if "vllm_router" in report:
-        ours["cpu_to_vllm_router"] = ours["paced_cpu_us_per_event"] / report["vllm_router"]["paced_cpu_us_per_event"]
-    if "nginx" in report:
-        ours["rate_to_nginx"] = ours["paced_events_per_core_s"] / report["nginx"]["paced_events_per_core_s"]
-        ours["full_rate_to_nginx"] = ours["full_events_per_core_s"] / report["nginx"]["full_events_per_core_s"]
     return report, missing

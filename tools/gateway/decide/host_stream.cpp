@@ -151,6 +151,7 @@ Result<void> HostStreamParser::read_error_mark(std::string_view words) {
 Result<void> HostStreamParser::append(std::string_view line) {
   if (group_.size() + line.size() + 2 > limits_.max_ending_bytes)
     return too_large("what follows a token", limits_.max_ending_bytes);
+  group_.reserve(group_.size() + line.size() + 2);  // with the line's end and the block's
   group_ += line;
   group_ += '\n';
   return {};
