@@ -75,36 +75,15 @@ std::uint32_t BlockTable::missing_blocks(std::uint32_t n_positions) const {
   return std::max(needed, held) - held + windows_.missing(windows_.shape().end(committed_, needed));
 }
 
-void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool) {
+void BlockTable::trim(std::uint32_t n_positions, BlockPool& pool, PrefixIndex& index) {
   expects(n_positions >= committed_, "committed positions keep their blocks");
   while (blocks_.size() > blocks_for(n_positions)) {
     pool.release(blocks_.back());
     blocks_.pop_back();
   }
   windows_.trim(blocks_for(n_positions), pool);
-}
-
-/// True if the index owns the table's blocks of layers with a window for this block of positions.
-bool BlockTable::is_cached_window(std::uint32_t block, const PrefixIndex& index) const {
-  return block < cached_.size() && !windows_.of(block).empty() &&
-         std::ranges::equal(index.windows().of(cached_[block]), windows_.of(block));
-}
-
-/// Gives up the blocks of layers with a window before block `end` of the positions.
-void BlockTable::leave_windows(std::uint32_t end, EntryBlocks::Turn turn, BlockPool& pool,
-                               PrefixIndex& index) {
-  for (std::uint32_t i = std::max(windows_.first(), published_blocks_); i < end; ++i) {
-    if (is_cached_window(i, index)) {
-      index.windows().release(cached_[i], turn);
-      continue;
-    }
-    for (const BlockId block : windows_.of(i)) pool.release(block);
-  }
-  windows_.forget_before(end);
-}
-
-void BlockTable::slide(BlockPool& pool, PrefixIndex& index) {
-  if (windows_.exists()) leave_windows(first_window(), EntryBlocks::Turn::Early, pool, index);
+  windows_.leave(windows_.shape().first(committed_), EntryBlocks::Turn::Early, cached_,
+                 published_blocks_, pool, index.windows());
 }
 
 Result<void> BlockTable::reserve_record(std::uint32_t count, BlockPool& pool) {
@@ -121,35 +100,39 @@ void BlockTable::commit(std::uint32_t n_positions) {
   committed_ = n_positions;
 }
 
-OwnedText BlockTable::next_text(const OwnedText& text) const {
-  return {text.owner, text.tokens.subspan(cached_.size() * tokens_per_block_, tokens_per_block_)};
+namespace {
+
+PrefixId last_of(std::span<const PrefixId> chain) {
+  return chain.empty() ? PrefixId{} : chain.back();
 }
+
+/// The text of the block after the first `n_blocks`.
+OwnedText block_text(const OwnedText& text, std::size_t n_blocks, std::uint32_t tokens_per_block) {
+  return {text.owner, text.tokens.subspan(n_blocks * tokens_per_block, tokens_per_block)};
+}
+
+}  // namespace
 
 void BlockTable::cache_full(const OwnedText& text, PrefixIndex& index) {
   while (!is_duplicate_ && next_is_full()) {
-    const auto added = index.add(last_cached(), next_text(text), blocks_[cached_.size()]);
+    const auto added =
+        index.add(last_of(cached_), block_text(text, cached_.size(), tokens_per_block_),
+                  blocks_[cached_.size()]);
     is_duplicate_ = !added;
     if (!added) return;
     cached_.push_back(*added);
-    cache_window(index);
+    windows_.cache(cached_, index.windows());
   }
-}
-
-/// Gives the table's blocks of layers with a window to its last entry, unless that has some or the
-/// table has none.
-void BlockTable::cache_window(PrefixIndex& index) {
-  const std::span<const BlockId> own = windows_.of(static_cast<std::uint32_t>(cached_.size()) - 1);
-  if (own.empty() || index.windows().has(cached_.back())) return;
-  index.windows().set(cached_.back(), {own.begin(), own.end()});
-  index.windows().reference(std::span(&cached_.back(), 1));
 }
 
 void BlockTable::cache_all(const OwnedText& text, PrefixIndex& index) {
   while (next_is_full()) {
-    const auto entry = index.add_or_take(last_cached(), next_text(text), blocks_[cached_.size()]);
+    const auto entry =
+        index.add_or_take(last_of(cached_), block_text(text, cached_.size(), tokens_per_block_),
+                          blocks_[cached_.size()]);
     if (!entry) return;
     cached_.push_back(*entry);
-    cache_window(index);
+    windows_.cache(cached_, index.windows());
   }
   if (!recurrent_.from().empty()) cache_state(text, index);
 }
@@ -159,32 +142,23 @@ void BlockTable::cache_state(const OwnedText& text, PrefixIndex& index) {
   const auto full = static_cast<std::uint32_t>(cached_.size());
   const std::uint32_t rest = committed_ - full * tokens_per_block_;
   if (rest > 0) {
-    const auto entry = index.add_or_take(
-        last_cached(), {text.owner, text.tokens.subspan(committed_ - rest, rest)}, blocks_[full]);
+    const auto entry = index.add_or_take(last_of(cached_),
+                                         {text.owner, text.tokens.subspan(committed_ - rest, rest)},
+                                         blocks_[full]);
     if (!entry) return;
     cached_.push_back(*entry);
     index.mark_end(*entry);
   }
-  if (!index.states().has(last_cached()))
-    index.states().set(last_cached(), recurrent_.take_valid());
+  if (!index.states().has(last_of(cached_)))
+    index.states().set(last_of(cached_), recurrent_.take_valid());
 }
 
 std::vector<BlockId> BlockTable::moved() const {
   const std::span<const BlockId> positions = blocks().first(committed_blocks());
   std::vector<BlockId> moved(positions.begin(), positions.end());
-  std::ranges::copy(moved_windows(), std::back_inserter(moved));
+  std::ranges::copy(windows_.moved(committed_), std::back_inserter(moved));
   moved.insert(moved.end(), recurrent_.from().begin(), recurrent_.from().end());
   return moved;
-}
-
-std::uint32_t BlockTable::shared_blocks(const PrefixIndex& index) const {
-  std::uint32_t shared = 0;
-  for (std::uint32_t i = 0; i < cached_.size(); ++i) {
-    if (index.references(cached_[i]) > 1) ++shared;
-    if (is_cached_window(i, index) && index.windows().references(cached_[i]) > 1)
-      shared += static_cast<std::uint32_t>(windows_.of(i).size());
-  }
-  return shared;
 }
 
 void BlockTable::free(BlockPool& pool, PrefixIndex& index) {
@@ -198,7 +172,8 @@ void BlockTable::give_back(BlockPool& pool, PrefixIndex& index) {
     const bool stays = i < cached_.size() && index.block(cached_[i]) == blocks_[i];
     if (!stays) pool.release(blocks_[i]);
   }
-  leave_windows(windows_.end(), EntryBlocks::Turn::Usual, pool, index);
+  windows_.leave(windows_.end(), EntryBlocks::Turn::Usual, cached_, published_blocks_, pool,
+                 index.windows());
   pool.release_record(record_blocks_);
   recurrent_.release(pool);
   index.release(cached_);
@@ -260,7 +235,7 @@ std::size_t BlockTable::take_again(std::vector<PrefixId> chain, BlockPool& pool,
   const bool ok =
       pool.take(committed_blocks() - static_cast<std::uint32_t>(cached), blocks_).has_value();
   expects(ok, "a returning table has a KV block for each of its blocks");
-  windows_.start(first_window(), {});
+  windows_.start(windows_.shape().first(committed_), {});
   windows_.take_filled(committed_blocks(), pool);
   if (recurrent_.exists()) recurrent_.take_filled(pool, committed_ > 0);
   return cached;

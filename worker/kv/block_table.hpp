@@ -2,8 +2,8 @@
 /// those of layers with a window (WindowBlocks); and the blocks of its record and of its recurrent
 /// state.
 ///
-/// Blocks come from one lease's pool. trim() releases the blocks beyond the text, and slide() those
-/// that left the window; the others are released all at once. The first blocks may be in the
+/// Blocks come from one lease's pool. trim() releases the blocks beyond the text and those that
+/// left the window; the others are released all at once. The first blocks may be in the
 /// lease's prefix index: other sequences may then read them, and the index keeps them when this
 /// sequence ends. All positions in these blocks are committed, so no step writes to them.
 ///
@@ -67,13 +67,10 @@ class BlockTable {
   /// The number of blocks that `reserve` takes.
   std::uint32_t missing_blocks(std::uint32_t n_positions) const;
 
-  /// Releases the blocks after positions 0 … n_positions - 1. Precondition: these positions include
-  /// the committed ones.
-  void trim(std::uint32_t n_positions, BlockPool& pool);
-
-  /// Gives up the blocks of layers with a window that no later row reads: cached ones stay in the
-  /// index, unused by this sequence, the others return to the pool.
-  void slide(BlockPool& pool, PrefixIndex& index);
+  /// Releases the blocks after positions 0 … n_positions - 1, and those of layers with a window
+  /// that no later row reads: cached ones stay in the index, unused by this sequence. Precondition:
+  /// these positions include the committed ones.
+  void trim(std::uint32_t n_positions, BlockPool& pool, PrefixIndex& index);
 
   /// Takes `count` blocks for the sequence record. Precondition: called once.
   Result<void> reserve_record(std::uint32_t count, BlockPool& pool);
@@ -139,18 +136,12 @@ class BlockTable {
                                       recurrent_.blocks().size() +
                                       windows_.between(published_blocks_, windows_.end()).size());
   }
-  /// The number of these blocks that other sequences use too.
-  std::uint32_t shared_blocks(const PrefixIndex& index) const;
 
   KvState state() const { return state_; }
   std::uint32_t committed() const { return committed_; }
   std::uint32_t committed_blocks() const { return blocks_for(committed_); }
   /// The KV blocks that move, in their order.
   std::vector<BlockId> moved() const;
-  std::uint32_t moved_blocks() const {
-    return committed_blocks() +
-           static_cast<std::uint32_t>(moved_windows().size() + recurrent_.from().size());
-  }
   std::span<const BlockId> blocks() const { return blocks_; }
   /// The blocks of positions 0 … n_positions - 1. Precondition: they are reserved.
   std::span<const BlockId> blocks_of(std::uint32_t n_positions) const {
@@ -172,23 +163,12 @@ class BlockTable {
     return (n_positions + tokens_per_block_ - 1) / tokens_per_block_;
   }
   void give_back(BlockPool& pool, PrefixIndex& index);
-  bool is_cached_window(std::uint32_t block, const PrefixIndex& index) const;
-  void leave_windows(std::uint32_t end, EntryBlocks::Turn turn, BlockPool& pool,
-                     PrefixIndex& index);
-  void cache_window(PrefixIndex& index);
-  std::uint32_t first_window() const { return windows_.shape().first(committed_); }
-  /// The blocks of layers with a window that move.
-  std::span<const BlockId> moved_windows() const {
-    return windows_.between(first_window(), committed_blocks());
-  }
   void cache_state(const OwnedText& text, PrefixIndex& index);
   std::size_t take_again(std::vector<PrefixId> chain, BlockPool& pool, const PrefixIndex& index);
   void release_swapped(BlockPool& swap);
   bool next_is_full() const {
     return published_blocks_ == 0 && (cached_.size() + 1) * tokens_per_block_ <= committed_;
   }
-  PrefixId last_cached() const { return cached_.empty() ? PrefixId{} : cached_.back(); }
-  OwnedText next_text(const OwnedText& text) const;
 
   std::uint32_t tokens_per_block_;
   std::uint32_t committed_ = 0;
@@ -202,5 +182,12 @@ class BlockTable {
   WindowBlocks windows_;
   RecurrentState recurrent_;
 };
+
+/// The number of blocks in `table.moved()`.
+inline std::uint32_t moved_blocks(const BlockTable& table) {
+  return table.committed_blocks() +
+         static_cast<std::uint32_t>(table.windows().moved(table.committed()).size() +
+                                    table.recurrent().from().size());
+}
 
 }  // namespace leasehold

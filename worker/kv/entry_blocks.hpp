@@ -1,8 +1,8 @@
 /// Blocks that entries of a prefix index own besides their own block: the recurrent state after the
 /// last token of an entry, or the keys and values of layers with a window (KvLayout).
 ///
-/// Sequences may reference the blocks of an entry. The others are *unused* and can be taken away,
-/// the least recently used first.
+/// Sequences may reference the blocks of an entry. The others are *unused* and can be evicted, the
+/// least recently used first.
 ///
 /// Pure bookkeeping of blocks. Threads: one at a time.
 #pragma once

@@ -90,20 +90,6 @@ void PrefixIndex::match_again(PrefixMatch& before, const OwnedText& text,
   before.added = last_id_;
 }
 
-std::size_t PrefixIndex::length_with_windows(std::span<const PrefixId> chain,
-                                             const KvWindow& window) const {
-  std::size_t length = chain.size();
-  if (window.n_groups == 0) return length;
-  while (length > 0) {
-    const auto position = static_cast<std::uint32_t>(length) * KvLayout::kBlockTokens;
-    std::size_t from = length;
-    while (from > window.first_block(position) && windows_.has(chain[from - 1])) --from;
-    if (from == window.first_block(position)) break;
-    length = from - 1;
-  }
-  return length;
-}
-
 void PrefixIndex::extend(std::vector<PrefixId>& chain, const OwnedText& text,
                          std::uint32_t tokens_per_block) const {
   PrefixId parent = chain.empty() ? PrefixId{} : chain.back();
@@ -212,11 +198,6 @@ void PrefixIndex::remove(PrefixId id, std::vector<BlockId>& blocks) {
   ++removals_;
 }
 
-void PrefixIndex::evict_one(PrefixId id, std::vector<BlockId>& blocks) {
-  ++counters_.evictions;
-  remove(id, blocks);
-}
-
 // ----------------------------------------------------------------------------------------- ends
 
 /// The number of positions of `rest` that the end `id` holds; 0 if its block cannot be taken.
@@ -292,10 +273,12 @@ std::vector<BlockId> PrefixIndex::evict(std::uint32_t count) {
   const auto take_oldest = [&blocks](EntryBlocks& from) {
     std::ranges::copy(from.take_oldest(), std::back_inserter(blocks));
   };
+  const std::size_t before = entries_.size();
   while (blocks.size() < count && windows_.has_early()) take_oldest(windows_);
-  while (blocks.size() < count && !unused_.empty()) evict_one(unused_.begin()->second, blocks);
+  while (blocks.size() < count && !unused_.empty()) remove(unused_.begin()->second, blocks);
   while (blocks.size() < count && windows_.unused() > 0) take_oldest(windows_);
   while (blocks.size() < count && states_.unused() > 0) take_oldest(states_);
+  counters_.evictions += before - entries_.size();
   return blocks;
 }
 
@@ -305,8 +288,10 @@ std::vector<BlockId> PrefixIndex::evict_extent(ExtentId extent) {
   for (const auto& [released, id] : unused_) {
     if (lies_there(entries_.at(id).block)) ids.insert(id);
   }
+  const std::size_t before = entries_.size();
   std::vector<BlockId> blocks;
-  for (const PrefixId id : with_descendants(std::move(ids))) evict_one(id, blocks);
+  for (const PrefixId id : with_descendants(std::move(ids))) remove(id, blocks);
+  counters_.evictions += before - entries_.size();
   std::ranges::copy(windows_.take_in(extent), std::back_inserter(blocks));
   std::ranges::copy(states_.take_in(extent), std::back_inserter(blocks));
   return blocks;

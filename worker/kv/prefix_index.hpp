@@ -25,7 +25,7 @@
 ///
 /// Models with layers that have a window: an entry may also own the blocks of these layers, which a
 /// sequence only references while its rows read them. A sequence can only start where the blocks
-/// that its next row reads are (`length_with_windows`). They leave with their entry, or before it:
+/// that its next row reads are (length_with_windows). They leave with their entry, or before it:
 /// those that a running sequence has left behind before all other cached blocks.
 ///
 /// The index of a shared lease holds one published text, whose owner is `public_owner`. Sequences
@@ -44,7 +44,6 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/kv_layout.hpp"
 #include "worker/kv/entry_blocks.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
@@ -123,9 +122,6 @@ class PrefixIndex {
   /// The blocks of layers with a window that the entries own.
   EntryBlocks& windows() { return windows_; }
   const EntryBlocks& windows() const { return windows_; }
-  /// The length of the longest part of the chain, from its start, after which a sequence can start:
-  /// all blocks that its next row reads are there.
-  std::size_t length_with_windows(std::span<const PrefixId> chain, const KvWindow& window) const;
 
   /// Marks an entry as an end. Its text may be shorter than a block.
   void mark_end(PrefixId id) { ends_.insert(id); }
@@ -210,7 +206,6 @@ class PrefixIndex {
   std::set<PrefixId> with_descendants(std::set<PrefixId> ids) const;
   std::uint32_t positions_of_end(PrefixId id, PrefixId parent, const OwnedText& rest) const;
   void remove(PrefixId id, std::vector<BlockId>& blocks);
-  void evict_one(PrefixId id, std::vector<BlockId>& blocks);
   void drop_users_of(PrefixId first);
 
   Hash hash_ = next_prefix_key;

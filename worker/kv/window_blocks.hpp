@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "kernels/kv_layout.hpp"
-#include "worker/kv/block_pool.hpp"
+#include "worker/kv/entry_blocks.hpp"
 
 namespace leasehold {
 
@@ -27,8 +27,8 @@ struct WindowShape {
   std::uint32_t first(std::uint32_t committed) const {
     return window.first_block(committed / KvLayout::kBlockTokens * KvLayout::kBlockTokens);
   }
-  /// The end of the blocks that a sequence reserves for `n_blocks` blocks of positions, of which
-  /// `committed` positions are computed.
+  /// The end of the blocks that a sequence with `committed` computed positions reserves for
+  /// `n_blocks` blocks of positions.
   std::uint32_t end(std::uint32_t committed, std::uint32_t n_blocks) const {
     return std::min(n_blocks,
                     committed / KvLayout::kBlockTokens + KvWindow::blocks_ahead(step_rows));
@@ -62,8 +62,16 @@ class WindowBlocks {
   }
   /// Releases the blocks from `end` on.
   void trim(std::uint32_t end, BlockPool& pool);
-  /// Forgets the blocks before `first`, which belong to the caller from then on.
-  void forget_before(std::uint32_t first);
+  /// Gives up the blocks before block `end` of the positions: those that the index owns lose this
+  /// reference, and the others return to the pool. `cached` are the index entries of the first
+  /// blocks of positions. Blocks before `borrowed` belong to another lease.
+  void leave(std::uint32_t end, EntryBlocks::Turn turn, std::span<const PrefixId> cached,
+             std::uint32_t borrowed, BlockPool& pool, EntryBlocks& index);
+  /// Gives the blocks of the last cached block of positions to its entry, with a reference, unless
+  /// that has some or there are none.
+  void cache(std::span<const PrefixId> cached, EntryBlocks& index) const;
+  /// The number of blocks that other sequences use too.
+  std::uint32_t shared(std::span<const PrefixId> cached, const EntryBlocks& index) const;
   /// Uses the blocks for the first positions instead; their content is lost.
   void restart() { first_ = 0; }
 
@@ -74,13 +82,26 @@ class WindowBlocks {
   }
   /// The blocks of block `index` of the positions, [n_groups]; empty if there are none.
   std::span<const BlockId> of(std::uint32_t index) const { return between(index, index + 1); }
+  /// The blocks that the row after the last full block of `committed` positions reads.
+  std::span<const BlockId> moved(std::uint32_t committed) const {
+    return between(shape_.first(committed),
+                   (committed + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens);
+  }
   /// The blocks from `from` to `to`, [blocks of positions, n_groups].
   std::span<const BlockId> between(std::uint32_t from, std::uint32_t to) const;
 
  private:
+  bool is_cached(std::uint32_t index, std::span<const PrefixId> cached,
+                 const EntryBlocks& owned) const;
+
   WindowShape shape_;
   std::uint32_t first_ = 0;
   std::vector<BlockId> blocks_;  // [end - first, n_groups]
 };
+
+/// The length of the longest part of the chain, from its start, after which a sequence can start:
+/// the entries own all blocks that its next row reads.
+std::size_t length_with_windows(std::span<const PrefixId> chain, const EntryBlocks& owned,
+                                const KvWindow& window);
 
 }  // namespace leasehold

@@ -300,7 +300,7 @@ void Admission::leave_rows_without_windows(const Sequence& sequence, const Tenan
     if (tail && has_window(tail->id) && std::ranges::all_of(known.windows(), has_window)) return;
   }
   known.may_take_tail = false;
-  chain.resize(tenancy.prefixes.length_with_windows(chain, deps_.limits.window));
+  chain.resize(length_with_windows(chain, windows, deps_.limits.window));
   known.first_window = deps_.limits.first_window(static_cast<std::uint32_t>(chain.size()));
 }
 

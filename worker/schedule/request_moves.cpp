@@ -10,7 +10,11 @@ namespace leasehold {
 /// The number of the sequence's blocks that no other sequence uses.
 std::uint32_t RequestMoves::freed_blocks(const Sequence& sequence) const {
   const PrefixIndex& prefixes = tenancies_.at(sequence.request.lease).prefixes;
-  return sequence.blocks.own_blocks() - sequence.blocks.shared_blocks(prefixes);
+  const std::span<const PrefixId> cached = sequence.blocks.cached();
+  const auto shared =
+      std::ranges::count_if(cached, [&](PrefixId id) { return prefixes.references(id) > 1; });
+  return sequence.blocks.own_blocks() - static_cast<std::uint32_t>(shared) -
+         sequence.blocks.windows().shared(cached, prefixes.windows());
 }
 
 Result<void> RequestMoves::check_room(const Sequence& sequence, Tenancy& to) const {

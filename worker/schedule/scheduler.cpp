@@ -139,8 +139,8 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
-  sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool);
-  sequence.blocks.slide(tenancy.pool, tenancy.prefixes);
+  sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool,
+                       tenancy.prefixes);
   if (drawn.empty()) return;
   const auto ends = drawn.back().ends ? drawn.back().ends : fit().capacity_end(sequence);
   if (ends) end_sequence(sequence, end_of(sequence, *ends));

@@ -96,7 +96,7 @@ const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequ
   for (const auto& [lease, shared] : tenancies_) {
     if (!shared.is_shared || shared.published.empty()) continue;
     std::vector<PrefixId> chain = shared.prefixes.match(text, limits_.tokens_per_block);
-    chain.resize(shared.prefixes.length_with_windows(chain, limits_.window));
+    chain.resize(length_with_windows(chain, shared.prefixes.windows(), limits_.window));
     if (chain.size() <= best.chain.size()) continue;
     best.lease = lease;
     best.chain = std::move(chain);

@@ -101,7 +101,7 @@ void SpillPlanner::begin_return(Sequence& sequence, std::vector<PrefixId> chain)
   Spill* spill = tracker_.find(sequence);
   expects(spill != nullptr, "a spilled sequence has a spill");
   tracker_.begin_read(*spill);
-  if (sequence.blocks.cached().size() == sequence.blocks.moved_blocks()) finish_return(*spill);
+  if (sequence.blocks.cached().size() == moved_blocks(sequence.blocks)) finish_return(*spill);
 }
 
 void SpillPlanner::finish_return(Spill& spill) {

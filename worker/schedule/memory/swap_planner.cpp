@@ -13,7 +13,7 @@ SwapPlanner::Choice SwapPlanner::choose(const Sequence& victim, std::optional<do
     return Choice::Drop;
   }
   Tenancy& tenancy = tenancies_.at(victim.request.lease);
-  const std::uint32_t needed = victim.blocks.moved_blocks();
+  const std::uint32_t needed = moved_blocks(victim.blocks);
   const std::uint32_t free = tenancy.swap.free_blocks();
   if (needed <= free) return Choice::SwapOut;
   tenancy.growth.want_swap(needed - free);
@@ -28,7 +28,7 @@ SwapWork SwapPlanner::work_of(const Sequence& victim) const {
   const auto has_other_users = [&](PrefixId id) { return prefixes.references(id) > 1; };
   const auto shared =
       static_cast<std::uint32_t>(std::ranges::count_if(victim.blocks.cached(), has_other_users));
-  const std::uint32_t blocks = victim.blocks.moved_blocks();
+  const std::uint32_t blocks = moved_blocks(victim.blocks);
   const std::uint32_t copies = blocks + (blocks - shared);
   const std::uint32_t from = shared * limits_.tokens_per_block;
   return {.copied_bytes = copies * limits_.block_size_bytes,

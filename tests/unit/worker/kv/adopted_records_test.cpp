@@ -258,8 +258,8 @@ TEST_CASE("adopted records: the blocks of a window are cached with the text, and
   const std::vector<TokenId> tokens = text(71);
   const auto chain = lease.index.match({&lease.owner, tokens}, kLong);
   REQUIRE(chain.size() == 4);
-  CHECK(lease.index.length_with_windows(chain, kTwoWindows) == 4);
-  CHECK(lease.index.length_with_windows(std::span(chain).first(3), kTwoWindows) == 0);
+  CHECK(length_with_windows(chain, lease.index.windows(), kTwoWindows) == 4);
+  CHECK(length_with_windows(std::span(chain).first(3), lease.index.windows(), kTwoWindows) == 0);
   const OwnedText rest{&lease.owner, std::span(tokens).subspan(64, 6)};
   const auto end = lease.index.take_tail(chain.back(), rest);
   REQUIRE(end);

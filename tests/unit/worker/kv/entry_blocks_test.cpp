@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "worker/kv/prefix_index.hpp"
+#include "worker/kv/window_blocks.hpp"
 
 namespace leasehold {
 namespace {
@@ -116,14 +117,15 @@ TEST_CASE("cached windows: those of used entries leave when no entry is unused, 
 TEST_CASE("cached windows: a chain is used up to where the next row finds its window") {
   ThreeWindows cached;
   const auto length = [&](std::uint32_t positions) {
-    return cached.index.length_with_windows(cached.chain, {.n_groups = 1, .positions = positions});
+    return length_with_windows(cached.chain, cached.index.windows(),
+                               {.n_groups = 1, .positions = positions});
   };
   CHECK(length(17) == 3);
   CHECK(length(40) == 3);
   (void)cached.index.windows().take(cached.chain[1]);
   CHECK(length(17) == 3);
   CHECK(length(18) == 1);
-  CHECK(cached.index.length_with_windows(cached.chain, {}) == 3);
+  CHECK(length_with_windows(cached.chain, cached.index.windows(), {}) == 3);
   (void)cached.index.windows().take(cached.chain[0]);
   CHECK(length(40) == 0);
 }

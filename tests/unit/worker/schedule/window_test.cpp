@@ -185,11 +185,11 @@ TEST_CASE("window: a sequence whose spilled blocks are lost computes its rows ag
   for (const std::uint32_t committed : {32u, 64u, 90u}) {
     REQUIRE(table.reserve(committed, pool));
     table.commit(committed);
-    table.slide(pool, index);
+    table.trim(committed, pool, index);
   }
   const std::uint32_t first = table.windows().shape().first(90);
   CHECK(table.windows().first() == first);
-  CHECK(table.moved_blocks() == 6 + window.n_groups * (6 - first));
+  CHECK(moved_blocks(table) == 6 + window.n_groups * (6 - first));
   table.swap_out(pool, swap, index);
   CHECK(table.swapped().size() == 6 + window.n_groups * (6 - first));
   CHECK(pool.held_blocks() == 0);
@@ -214,11 +214,11 @@ TEST_CASE("window: a table that moves to another lease takes its window with it"
   for (const std::uint32_t committed : {32u, 64u}) {
     REQUIRE(table.reserve(committed, pool));
     table.commit(committed);
-    table.slide(pool, index);
+    table.trim(committed, pool, index);
   }
   other.add_extent(ExtentId{3}, table.own_blocks());
   const auto [moved, copies] = table.copy_to(other);
-  CHECK(copies.size() == table.moved_blocks());
+  CHECK(copies.size() == moved_blocks(table));
   CHECK(other.free_blocks() == 0);
   CHECK(moved.windows().first() == table.windows().first());
   CHECK(moved.windows().end() == table.windows().end());
