@@ -50,6 +50,11 @@ constexpr std::array<std::string_view, kFaultSiteCount> kNames{
     "tenant.lease.acquired",
     "tenant.request.submitted",
     "tenant.token.received",
+    "cell.beat.sent",
+    "cell.beat.arrived",
+    "cell.part.admitted",
+    "cell.part.written",
+    "cell.keys.checked",
 };
 
 struct Plan {

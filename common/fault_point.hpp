@@ -32,9 +32,14 @@ enum class FaultSite : unsigned char {
   TenantLeaseAcquired,
   TenantRequestSubmitted,
   TenantTokenReceived,
+  CellBeatSent,
+  CellBeatArrived,
+  CellPartAdmitted,
+  CellPartWritten,
+  CellKeysChecked,
 };
 
-inline constexpr int kFaultSiteCount = static_cast<int>(FaultSite::TenantTokenReceived) + 1;
+inline constexpr int kFaultSiteCount = static_cast<int>(FaultSite::CellKeysChecked) + 1;
 
 /// The name in LEASEHOLD_FAULT: "worker.commit.before_record".
 std::string_view name(FaultSite site);

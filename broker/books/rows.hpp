@@ -45,6 +45,7 @@ struct DayUse {
 struct PartRevision {
   std::uint64_t incarnation = 0;
   std::uint64_t revision = 0;
+  bool operator==(const PartRevision&) const = default;
 };
 
 struct TenantRow {

@@ -24,6 +24,17 @@ struct Claim {
   TimePoint until;
 };
 
+/// What `cell.part_changed` depends on: requests and blocks beyond the limits, and the demand
+/// rounded up to a power of two.
+struct ToldPart {
+  journal::PartRevision part;
+  std::uint32_t may_run = 0;
+  std::uint32_t blocks_held = 0;
+  std::uint32_t demand = 0;
+  bool confirmed = true;
+  bool operator==(const ToldPart&) const = default;
+};
+
 struct Tenant {
   wire::TenantPolicy policy;
   std::int64_t admitted_unix_ms = 0;  ///< See wire::TenantAdmission.
@@ -40,6 +51,10 @@ struct Tenant {
   /// Workers that have had a quota of this part. What others have of an earlier part is void. Not
   /// journaled.
   std::set<AttachmentId> part_workers;
+  /// What the agent of its cell knows of the part (broker/decide/tenant/cell.hpp). Not journaled.
+  std::optional<ToldPart> told;
+  std::uint64_t told_admitted = 0;
+  TimePoint told_at;
   std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
   wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
   LatencyHistory rebind_latencies;  ///< Not journaled.

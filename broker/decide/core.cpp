@@ -6,6 +6,7 @@
 #include "broker/decide/journal_decision.hpp"
 #include "broker/decide/lease/acquire.hpp"
 #include "broker/decide/lease/grant.hpp"
+#include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/publish.hpp"
 #include "broker/decide/tenant/quota.hpp"
 #include "broker/decide/worker/worker_replace.hpp"
@@ -130,6 +131,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   const std::set<TenantId> tenants = tenants_touched(decision);
   journal_decision(decision);
   settle_quotas(decision, tenants);
+  tell_agent(decision, tenants);
   return decision.take_effects();
 }
 

@@ -231,6 +231,12 @@ struct NotifyDraining {
   wire::LeaseDraining draining;
 };
 
+/// Sends `cell.part_changed` to the agent of the cell.
+struct NotifyAgent {
+  ConnectionId agent;
+  wire::CellPartChanged changed;
+};
+
 struct AppendEvent {
   events::Event event;
   TimePoint at;
@@ -245,17 +251,16 @@ struct Warn {
 
 namespace leasehold {
 
-using Effect =
-    std::variant<effect::CreateExtents, effect::Journal, effect::PublishGrant, effect::StoreWords,
-                 effect::SetDeadline, effect::SetDrainDeadline, effect::BindWorker,
-                 effect::ResumeWorker, effect::ForgetWorker, effect::SendGrant, effect::SendQuota,
-                 effect::SendSampling, effect::SendAdmission, effect::SendAsleep,
-                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
-                 effect::SendFill, effect::BeginQuietWatch, effect::PunchExtents,
-                 effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
-                 effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
-                 effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled,
-                 effect::NotifyHolder, effect::NotifyDraining, effect::AppendEvent, effect::Warn>;
+using Effect = std::variant<
+    effect::CreateExtents, effect::Journal, effect::PublishGrant, effect::StoreWords,
+    effect::SetDeadline, effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
+    effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
+    effect::SendAdmission, effect::SendAsleep, effect::SendSettle, effect::SendUnmap,
+    effect::SendPing, effect::SendReclaim, effect::SendFill, effect::BeginQuietWatch,
+    effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
+    effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
+    effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled, effect::NotifyHolder,
+    effect::NotifyDraining, effect::NotifyAgent, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
 /// return values.

@@ -341,6 +341,10 @@ void ServerEffects::perform(const effect::NotifyDraining& effect) {
   notify(effect.holder, effect.draining);
 }
 
+void ServerEffects::perform(const effect::NotifyAgent& effect) {
+  notify(effect.agent, effect.changed);
+}
+
 template <class Message>
 void ServerEffects::notify(ConnectionId holder, const Message& message) {
   const auto peer = dependencies_.find_peer(holder);

@@ -79,6 +79,7 @@ class ServerEffects {
   void perform(const effect::ReplyWhenJournaled& effect);
   void perform(const effect::NotifyHolder& effect);
   void perform(const effect::NotifyDraining& effect);
+  void perform(const effect::NotifyAgent& effect);
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 

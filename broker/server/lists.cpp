@@ -73,6 +73,10 @@ Result<Json> query_tenants(const ListSources& sources, const Json& params) {
 
 Result<Json> query_keys(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::KeyList::from_json(params));
+  if (request.tenant) {
+    return page_of(keys_of_tenant(sources.state, *request.tenant, sources.clock.now()),
+                   wire::kMaxKeysPerTenant);
+  }
   return page_of(key_views(sources.state, request.after, request.limit + 1, sources.clock.now()),
                  request.limit);
 }

@@ -90,6 +90,23 @@ std::vector<wire::KeyView> key_views(const State& state, const std::optional<Api
   return views;
 }
 
+std::vector<wire::KeyView> keys_of_tenant(const State& state, const TenantId& tenant,
+                                          TimePoint now) {
+  std::vector<wire::KeyView> views;
+  for (const ApiKeyId& key : state.api_keys.of(tenant))
+    views.push_back(view_of(*state.api_keys.find(key), state.wall, now));
+  return views;
+}
+
+/// As many blocks as the ready worker with the smallest ones has room for.
+static std::uint32_t free_blocks(const State& state) {
+  std::uint32_t per_extent = 0;
+  for (const auto& [id, worker] : state.workers.all())
+    if (worker.state == WorkerState::Ready)
+      per_extent = std::max(per_extent, worker.blocks_per_extent);
+  return state.extents.free_extents() * per_extent;
+}
+
 std::optional<wire::CellView> cell_view(const State& state, TimePoint now) {
   const Cell& cell = state.cell;
   if (!cell.name) return std::nullopt;
@@ -104,7 +121,8 @@ std::optional<wire::CellView> cell_view(const State& state, TimePoint now) {
       .ceiling_boottime_ns = cell.ceiling.boottime_ns,
       .ceiling_age_ms = cell.heard_at == TimePoint{} ? 0 : (now - cell.heard_at) / kMs,
       .ceiling_left_ms = cell.ceiling > now ? (cell.ceiling - now) / kMs : 0,
-      .tenants = static_cast<std::uint32_t>(tenants)};
+      .tenants = static_cast<std::uint32_t>(tenants),
+      .free_blocks = free_blocks(state)};
 }
 
 }  // namespace leasehold

@@ -32,7 +32,9 @@ const std::vector<FaultCase>& fault_cases() {
 
 const std::vector<FaultSite>& fault_points_of_other_tests() {
   static const std::vector<FaultSite> kPoints{
-      FaultSite::WorkerResumed, FaultSite::WorkerRedelivered, FaultSite::WorkerSpillRead};
+      FaultSite::WorkerResumed,   FaultSite::WorkerRedelivered, FaultSite::WorkerSpillRead,
+      FaultSite::CellBeatSent,    FaultSite::CellBeatArrived,   FaultSite::CellPartAdmitted,
+      FaultSite::CellPartWritten, FaultSite::CellKeysChecked};
   return kPoints;
 }
 

@@ -8,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <utility>
 
+#include "common/fault_point.hpp"
 #include "common/machine/service_manager.hpp"
 #include "common/random.hpp"
 #include "ipc/http/http_await.hpp"
@@ -23,9 +24,14 @@ using std::chrono::milliseconds;
 constexpr Duration kMinRetry = milliseconds(200);
 constexpr Duration kMaxRetry = milliseconds(1'000);
 constexpr Duration kBeatWithoutTtl = std::chrono::seconds(10);
+/// The broker is asked this long before each beat what the host is.
+constexpr Duration kAskBefore = milliseconds(100);
+/// A host whose broker is silent for this long announces nothing that it serves.
+constexpr Duration kBrokerSilent = std::chrono::seconds(3);
 
-std::int64_t ms(Duration time) {
-  return std::chrono::duration_cast<milliseconds>(time).count();
+std::string time_to(TimePoint ceiling, TimePoint now) {
+  if (ceiling == kNoCeiling) return "never";
+  return std::to_string(std::chrono::duration_cast<milliseconds>(ceiling - now).count());
 }
 
 }  // namespace
@@ -44,7 +50,7 @@ Agent::Agent(boost::asio::io_context& io, const Clock& clock, Options options, M
       file_(std::move(file)),
       etcd_(io, options_.address.etcd),
       tenants_etcd_(io, options_.address.etcd),
-      broker_(io, clock, tenants_etcd_, options_),
+      broker_(io, clock, tenants_etcd_, options_, [this] { beat_soon(); }),
       timer_(io),
       membership_(keys_, options_.host) {}
 
@@ -61,9 +67,16 @@ awaitable<void> Agent::run() {
   while (true) {
     co_await beat();
     const Duration time = time_to_next_beat();
-    co_await pause(time);
+    co_await pause(time - kAskBefore);
+    broker_.state().ask();
+    co_await pause(kAskBefore);
     report_ceiling();
   }
+}
+
+void Agent::beat_soon() {
+  has_news_ = true;
+  timer_.cancel();
 }
 
 awaitable<void> Agent::pause(Duration time) {
@@ -79,8 +92,11 @@ void Agent::resume() {
                  saved.error().detail);
   } else if (*saved) {
     membership_.resume(**saved);
+    is_draining_ = (*saved)->is_draining;
+    broker_.state().set_draining(is_draining_);
     spdlog::info("membership resumed cell={} host={} incarnation={}", options_.address.cell.value,
                  options_.host.value, (*saved)->incarnation.value);
+    report_member();
   }
 }
 
@@ -108,6 +124,7 @@ awaitable<void> Agent::read_config() {
 
 Duration Agent::time_to_next_beat() const {
   const Duration regular = config_.ttl_ms == 0 ? kBeatWithoutTtl : config_.ttl() / 3;
+  if (has_news_) return kAskBefore;
   const bool is_late = lost_.has_value() || !membership_.is_member();
   const Duration next = is_late ? std::clamp(regular / 4, kMinRetry, kMaxRetry) : regular;
   const Duration left = membership_.ceiling() - clock_.now();
@@ -115,43 +132,53 @@ Duration Agent::time_to_next_beat() const {
 }
 
 /// A host whose broker takes no ceiling runs nothing after the TTL. Without beats others expire it,
-/// so that its parts are free and changes do not wait for it. The broker is still asked.
+/// so that its parts are free and changes do not wait for it, and it does not join again before
+/// the broker answers. The broker is still asked. Without a TTL only an operator expires a host.
 bool Agent::has_lost_broker() {
-  const bool is_lost =
-      membership_.is_member() && config_.ttl_ms > 0 && broker_.is_lost_for(config_.ttl());
-  if (is_lost) tell_broker();
+  const bool is_lost = config_.ttl_ms > 0 && broker_.is_lost_for(config_.ttl());
+  if (is_lost && membership_.is_member()) tell_broker();
   return is_lost;
 }
 
+HostRecord Agent::next_record() {
+  const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
+  HostRecord record{.beat = {random_bits()},
+                    .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),
+                    .is_draining = is_draining_};
+  if (broker_.is_lost_for(kBrokerSilent)) return record;
+  HostFacts facts = broker_.state().facts();
+  record.doors = options_.doors;
+  record.models = std::move(facts.models);
+  record.free_blocks = facts.free_blocks;
+  record.audit_head = std::move(facts.audit_head);
+  return fitted(std::move(record));
+}
+
 awaitable<void> Agent::beat() {
+  has_news_ = false;
   if (has_lost_broker()) {
     co_return report_lost({Errc::BrokerLost,
                            "the broker takes no ceiling, so this host does not beat; check that "
                            "the broker runs"});
   }
-  const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
-  const HostRecord record{.beat = {random_bits()},
-                          .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),
-                          .door = options_.door,
-                          .models = {},
-                          .is_draining = is_draining_,
-                          .audit_head = {}};
+  const HostRecord record = next_record();
   auto call = membership_.next_call(record);
   if (!call) co_return report_lost(call.error());
   const TimePoint ceiling = membership_.ceiling();
   membership_.sent(record, clock_.now());
-  if (const auto written = file_.write(membership_.saved()); !written)
-    co_return report_lost(written.error());
+  if (const auto written = save(); !written) co_return report_lost(written.error());
   if (membership_.ceiling() < ceiling) tell_broker();  // it had none, and has one now
+  fault_point(FaultSite::CellBeatSent);
   etcd::Transaction transaction = *std::move(call);
   const auto reply = co_await etcd_.commit(std::move(transaction));
   if (!reply) co_return report_lost(reply.error());
   const auto change = membership_.replied(*reply);
   if (!change) co_return report_lost(change.error());
+  fault_point(FaultSite::CellBeatArrived);
   if (lost_) spdlog::info("beats arrive again");
   lost_.reset();
   // Save the join at once. An error is reported when the next beat writes the file.
-  (void)file_.write(membership_.saved());
+  (void)save();
   tell_broker();
   enter(*change);
   if (*change == MembershipChange::NameInUse) {
@@ -159,6 +186,17 @@ awaitable<void> Agent::beat() {
   } else if (*change != MembershipChange::Fenced) {
     obey_operator();
   }
+}
+
+Result<void> Agent::save() const {
+  auto saved = membership_.saved();
+  if (saved) saved->is_draining = is_draining_;
+  return file_.write(saved);
+}
+
+void Agent::report_member() const {
+  notify_service_manager(
+      fmt::format("STATUS=Member of {} as {}", options_.address.cell.value, options_.host.value));
 }
 
 void Agent::enter(MembershipChange change) {
@@ -169,15 +207,14 @@ void Agent::enter(MembershipChange change) {
       const auto owner = membership_.owner();
       spdlog::info("host joined cell={} host={} incarnation={} ceiling_in_ms={}",
                    options_.address.cell.value, options_.host.value, owner->incarnation.value,
-                   ms(membership_.ceiling() - clock_.now()));
-      notify_service_manager(fmt::format("READY=1\nSTATUS=Member of {} as {}",
-                                         options_.address.cell.value, options_.host.value));
+                   time_to(membership_.ceiling(), clock_.now()));
+      report_member();
       return;
     }
     case MembershipChange::Renewed:
       if (std::exchange(is_past_ceiling_, false))
         spdlog::info("ceiling renewed host={}", options_.host.value);
-      spdlog::debug("beat arrived ceiling_in_ms={}", ms(membership_.ceiling() - clock_.now()));
+      spdlog::debug("beat arrived ceiling_in_ms={}", time_to(membership_.ceiling(), clock_.now()));
       return;
     case MembershipChange::Fenced:
       is_past_ceiling_ = false;
@@ -216,7 +253,9 @@ void Agent::obey_operator() {
   } else if (std::exchange(is_draining_, wanted->is_draining) != wanted->is_draining) {
     spdlog::info("{} host={}", is_draining_ ? "host drains" : "host no longer drains",
                  options_.host.value);
+    beat_soon();
   }
+  broker_.state().set_draining(is_draining_);
 }
 
 /// Logs the error once for each reason, not for each attempt.
@@ -224,7 +263,8 @@ void Agent::report_lost(const Error& error) {
   if (std::exchange(lost_, error.code) == error.code) return;
   const bool is_member = membership_.is_member();
   const std::string left =
-      is_member ? fmt::format(" ceiling_in_ms={}", ms(membership_.ceiling() - clock_.now())) : "";
+      is_member ? fmt::format(" ceiling_in_ms={}", time_to(membership_.ceiling(), clock_.now()))
+                : "";
   spdlog::warn("no beat arrives code={} reason=\"{}\"{}", name(error.code), error.detail, left);
 }
 

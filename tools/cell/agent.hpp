@@ -37,12 +37,16 @@ class Agent {
   boost::asio::awaitable<void> read_config();
   boost::asio::awaitable<void> beat();
   bool has_lost_broker();
+  HostRecord next_record();
+  Result<void> save() const;
+  void beat_soon();
   boost::asio::awaitable<void> expire_own_name(const etcd::TransactionReply& refusal);
   boost::asio::awaitable<void> pause(Duration time);
   void resume();
   void enter(MembershipChange change);
   void obey_operator();
   void tell_broker() { broker_.set_membership(membership_.owner(), membership_.ceiling()); }
+  void report_member() const;
   void report_lost(const Error& error);
   void report_ceiling();
   Duration time_to_next_beat() const;
@@ -62,6 +66,7 @@ class Agent {
   std::optional<Errc> lost_;             // why etcd cannot be used
   bool is_past_ceiling_ = false;
   bool is_draining_ = false;
+  bool has_news_ = false;  // the next beat is due at once
 };
 
 }  // namespace leasehold::cell

@@ -22,7 +22,10 @@ Result<void> BrokerLink::connect() {
   const int number = connection_.next_number();
   return connection_.open(
       {.on_call = [](const std::string&, control::Payload, control::Responder) {},
-       .on_notification = [](const std::string&, control::Payload) {},
+       .on_notification =
+           [this, number](const std::string& method, const control::Payload& params) {
+             if (connection_.is_open(number)) on_notification_(method, params.body);
+           },
        .on_closed =
            [this, number](const Error&) {
              if (connection_.is_open(number)) close();

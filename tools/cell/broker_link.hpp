@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,13 @@ class BrokerLink {
  public:
   static constexpr Duration kCallTimeout = std::chrono::seconds(2);
 
-  BrokerLink(boost::asio::io_context& io, std::string socket)
-      : io_(io), connection_(io, std::move(socket)), ended_(io) {}
+  using OnNotification = std::function<void(const std::string& method, const wire::Json& params)>;
+
+  BrokerLink(boost::asio::io_context& io, std::string socket, OnNotification on_notification)
+      : io_(io),
+        connection_(io, std::move(socket)),
+        on_notification_(std::move(on_notification)),
+        ended_(io) {}
   ~BrokerLink() { close(); }
 
   /// Connects, in place of an earlier connection. Errors: those of control::connect_to.
@@ -58,6 +64,7 @@ class BrokerLink {
  private:
   boost::asio::io_context& io_;
   client::BrokerConnection connection_;
+  OnNotification on_notification_;
   boost::asio::steady_timer ended_;
 };
 

@@ -20,16 +20,23 @@ constexpr Duration kRetry = std::chrono::milliseconds(100);
 }  // namespace
 
 BrokerSide::BrokerSide(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
-                       const Options& options)
+                       const Options& options, std::function<void()> on_new_models)
     : io_(io),
       clock_(clock),
       options_(options),
-      broker_(io, options.broker_socket),
+      broker_(io, options.broker_socket,
+              [this](const std::string& method, const wire::Json& params) {
+                tenants_.notified(method, params);
+              }),
       tenants_(io, clock, etcd, broker_, options.address.cell),
-      keys_(io, [this](std::string hash) { return tenants_.resolve(std::move(hash)); }) {}
+      state_(io, broker_, std::move(on_new_models)),
+      keys_(
+          io, [this](std::string hash) { return tenants_.resolve(std::move(hash)); },
+          [this](const TenantId& tenant) { tenants_.wants_more(tenant); }) {}
 
 Result<void> BrokerSide::start() {
   if (!options_.socket.empty()) TRY(keys_.listen(options_.socket));
+  unanswered_since_ = clock_.now();
   tenants_.start(options_.host);
   boost::asio::co_spawn(io_, keep_connected(), kRethrow);
   return {};
@@ -40,7 +47,7 @@ void BrokerSide::set_membership(std::optional<PartOwner> owner, TimePoint ceilin
   owner_ = std::move(owner);
   ceiling_ = ceiling;
   send_ceiling();
-  tenants_.set_owner(owner_);
+  tenants_.set_owner(owner_, ceiling_);
 }
 
 bool BrokerSide::is_lost_for(Duration time) const {
@@ -48,16 +55,13 @@ bool BrokerSide::is_lost_for(Duration time) const {
 }
 
 void BrokerSide::send_ceiling() {
-  if (has_taken_ceiling_ && !unanswered_since_) unanswered_since_ = clock_.now();
+  if (!unanswered_since_) unanswered_since_ = clock_.now();
   if (!broker_.is_connected()) return;
   const wire::CellCeiling message{.incarnation = owner_ ? number_of(owner_->incarnation) : 0,
                                   .ceiling_boottime_ns = owner_ ? ceiling_.boottime_ns : 0};
   broker_.send(std::string(wire::CellCeiling::kMethod), message.to_json(),
                [this](Result<control::Payload> reply) {
-                 if (reply) {
-                   has_taken_ceiling_ = true;
-                   unanswered_since_.reset();
-                 }
+                 if (reply) unanswered_since_.reset();
                  // A lost connection is reported where it ends.
                  if (!reply && reply.error().code != Errc::ConnectionLost)
                    report_lost(reply.error());
@@ -73,20 +77,32 @@ awaitable<Result<void>> BrokerSide::attach() {
   co_return Result<void>();
 }
 
-/// An agent without a membership may be the second one of its name, so it leaves the broker alone:
-/// leases end at the ceiling that the broker has.
+/// Whether the broker answers. It changes nothing there.
+awaitable<void> BrokerSide::probe() {
+  if (!broker_.connect()) co_return;
+  const auto answered = co_await broker_.call("status", wire::Json::object());
+  if (answered) unanswered_since_.reset();
+  broker_.close();
+}
+
+/// An agent without a membership may be the second one of its name, so it does not attach: leases
+/// end at the ceiling that the broker has.
 awaitable<void> BrokerSide::keep_connected() {
   boost::asio::steady_timer pause(io_);
   while (true) {
     pause.expires_after(kRetry);
     (void)co_await pause.async_wait(http::kAwait);
-    if (!owner_) continue;
+    if (!owner_) {
+      if (unanswered_since_) co_await probe();
+      continue;
+    }
     const auto attached = co_await attach();
     if (attached) {
       lost_.reset();
       spdlog::info("broker attached socket={}", options_.broker_socket);
       send_ceiling();
       tenants_.broker_attached();
+      state_.ask();
       co_await broker_.until_closed();
       report_lost({Errc::ConnectionLost, "the broker has ended the connection"});
     } else {

@@ -15,6 +15,7 @@
 #include "common/clock.hpp"
 #include "ipc/etcd/client.hpp"
 #include "tools/cell/broker_link.hpp"
+#include "tools/cell/host_state.hpp"
 #include "tools/cell/host_tenants.hpp"
 #include "tools/cell/key_server.hpp"
 #include "tools/cell/options.hpp"
@@ -24,19 +25,22 @@ namespace leasehold::cell {
 class BrokerSide {
  public:
   BrokerSide(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
-             const Options& options);
+             const Options& options, std::function<void()> on_new_models);
 
   /// Connects, and serves workers. Errors: those of KeyServer::listen.
   Result<void> start();
   /// What the newest beat says. `owner` is empty outside of a membership; then `ceiling` is zero,
   /// and the broker revokes the leases of the cell's tenants.
   void set_membership(std::optional<PartOwner> owner, TimePoint ceiling);
-  /// True if the broker has taken a ceiling before, and none for at least this time.
+  /// True if the broker has answered nothing for at least this time, counted from `start` at first.
   bool is_lost_for(Duration time) const;
+  /// What this host is and does; asks the broker for its beats.
+  HostState& state() { return state_; }
 
  private:
   boost::asio::awaitable<void> keep_connected();
   boost::asio::awaitable<Result<void>> attach();
+  boost::asio::awaitable<void> probe();
   void send_ceiling();
   void report_lost(const Error& error);
 
@@ -45,11 +49,11 @@ class BrokerSide {
   const Options& options_;
   BrokerLink broker_;
   HostTenants tenants_;
+  HostState state_;
   KeyServer keys_;
   std::optional<PartOwner> owner_;
   TimePoint ceiling_;
-  std::optional<Errc> lost_;  // why the broker cannot be used
-  bool has_taken_ceiling_ = false;
+  std::optional<Errc> lost_;                   // why the broker cannot be used
   std::optional<TimePoint> unanswered_since_;  // when the oldest ceiling without a reply was due
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result.hpp"
+#include "ipc/control/messages/cell/cell.hpp"
 #include "tools/cell/decide/records.hpp"
 #include "tools/cell/decide/tenant_demand.hpp"
 #include "tools/cell/decide/tenant_part.hpp"
@@ -32,19 +33,20 @@ struct HostKey {
 };
 
 struct HostTenant {
-  HostTenant(const CellKeys& cell, TenantId of) : id(std::move(of)), part(cell, id) {}
+  HostTenant(boost::asio::io_context& io, const CellKeys& cell, TenantId of)
+      : id(std::move(of)), part(cell, id), confirmed(io) {}
 
   TenantId id;
   TenantPart part;
   TenantDemand demand;
-  Share limits;            // over all hosts, as last read
-  std::uint64_t sent = 0;  // revision of the limit that the broker has
+  boost::asio::steady_timer confirmed;  // cancelled when the broker has confirmed a limit
+  std::uint64_t sent = 0;               // revision of the limit that the broker has
   std::map<ApiKeyId, HostKey> keys;
   std::vector<std::shared_ptr<AskedKey>> asked;
+  std::optional<wire::CellPartChanged> changed;  // the newest one of this connection
   TimePoint looked;           // when a part that is too small was looked at again
   bool is_resumed = false;    // the broker's state is known, for this membership and connection
   bool is_at_broker = false;  // the broker has the tenant
-  bool is_policy_old = true;  // `limits` must be read
   bool is_busy = false;       // steps of it run
   bool is_due_again = false;  // they run again then
 };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/cell/decide/broker_part.hpp"
@@ -23,6 +25,12 @@ void refuse_asked(HostTenant& tenant, const Error& error) {
     asked->result = std::unexpected(error);
     asked->ready.cancel();
   }
+}
+
+/// A tenant that the broker does not have may have workers that wait for its keys.
+std::uint32_t requests_of(const HostTenant& tenant) {
+  if (!tenant.is_at_broker) return static_cast<std::uint32_t>(tenant.asked.size());
+  return tenant.changed ? tenant.changed->part.demand : 0;
 }
 
 Error no_member() {
@@ -46,11 +54,12 @@ HostTenants::HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::
 void HostTenants::start(const HostName& host) {
   host_ = host;
   boost::asio::co_spawn(io_, follow_mail(), kRethrow);
-  boost::asio::co_spawn(io_, ask_broker(), kRethrow);
+  boost::asio::co_spawn(io_, tick(), kRethrow);
 }
 
 /// Mails that came outside of a membership are looked at now.
-void HostTenants::set_owner(std::optional<PartOwner> owner) {
+void HostTenants::set_owner(std::optional<PartOwner> owner, TimePoint ceiling) {
+  ceiling_ = ceiling;
   if (owner_ == owner) return;
   owner_ = std::move(owner);
   for (const auto& [id, tenant] : tenants_) tenant->part.fenced();
@@ -60,8 +69,11 @@ void HostTenants::set_owner(std::optional<PartOwner> owner) {
 }
 
 void HostTenants::broker_attached() {
+  ++epoch_;
+  is_list_due_ = true;
   for (const auto& [id, tenant] : tenants_) {
     tenant->is_resumed = false;
+    tenant->changed.reset();
     wake(*tenant);
   }
 }
@@ -71,7 +83,7 @@ HostTenant* HostTenants::find_or_add(const TenantId& id) {
   if (found != tenants_.end()) return found->second.get();
   if (tenants_.size() >= kMaxTenants) return nullptr;
   HostTenant* const tenant =
-      tenants_.emplace(id, std::make_unique<HostTenant>(keys_, id)).first->second.get();
+      tenants_.emplace(id, std::make_unique<HostTenant>(io_, keys_, id)).first->second.get();
   wake(*tenant);
   return tenant;
 }
@@ -105,8 +117,11 @@ awaitable<void> HostTenants::drive(HostTenant& tenant) {
 
 awaitable<Result<void>> HostTenants::step(HostTenant& tenant, PartOwner owner) {
   if (!tenant.is_resumed) {
+    const std::uint64_t epoch = epoch_;
     const auto resumed = co_await steps_.resume(tenant, owner);
+    if (epoch != epoch_) tenant.is_resumed = false;  // what the broker said is of an earlier one
     if (!resumed || !tenant.is_resumed) co_return resumed;
+    confirm(tenant);  // what came while this call was on its way
   }
   const auto done = co_await steps_.run(tenant, owner);
   if (!done) co_return done;
@@ -156,7 +171,7 @@ awaitable<Result<void>> HostTenants::resolve(std::string hash) {
                                                 "use another host",
                                                 kMaxTenants));
   tenant->demand.seen(1, clock_.now());
-  tenant->is_policy_old = true;
+  if (!can_run(tenant->part.limit().share)) tenant->part.look_again();
   const auto asked = std::make_shared<AskedKey>(io_, std::move(hash));
   asked->ready.expires_after(kKeyTimeout);
   tenant->asked.push_back(asked);
@@ -171,6 +186,19 @@ awaitable<Result<void>> HostTenants::resolve(std::string hash) {
                   record->tenant.value));
 }
 
+/// One request more than the broker knows of: the refused one.
+void HostTenants::wants_more(const TenantId& id) {
+  const auto found = tenants_.find(id);
+  if (found == tenants_.end()) return;
+  HostTenant& tenant = *found->second;
+  const TimePoint now = clock_.now();
+  if (now - tenant.looked < wire::PartWant::kPause) return;
+  tenant.looked = now;
+  tenant.demand.seen(1 + requests_of(tenant), now);
+  tenant.part.look_again();
+  wake(tenant);
+}
+
 // ---------------------------------------------------------------- mail
 
 void HostTenants::look_at_mail(std::string_view key) {
@@ -181,7 +209,6 @@ void HostTenants::look_at_mail(std::string_view key) {
   HostTenant* const known = find_or_add(*tenant);
   if (known == nullptr) return;
   known->part.look_again();
-  known->is_policy_old = true;
   wake(*known);
 }
 
@@ -190,7 +217,6 @@ void HostTenants::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision
   mailed_.clear();
   for (const auto& [id, tenant] : tenants_) {
     tenant->part.look_again();
-    tenant->is_policy_old = true;
     wake(*tenant);
   }
   for (const etcd::KeyValue& entry : entries) look_at_mail(entry.key);
@@ -226,37 +252,61 @@ awaitable<void> HostTenants::follow_mail() {
 
 // ---------------------------------------------------------------- the broker
 
-/// Returns false while the broker has not confirmed a lower limit.
-bool HostTenants::look_at(const wire::TenantView& view) {
-  HostTenant* const tenant = find_or_add(view.policy.tenant);
-  if (tenant == nullptr || !view.part || !owner_) return true;
-  const wire::CellPart& part = *view.part;
-  const bool is_current = part.incarnation == number_of(owner_->incarnation);
-  if (is_current && part.confirmed && tenant->is_resumed)
-    tenant->part.confirmed(part.revision, may_run_in(view));
-  const TimePoint now = clock_.now();
-  tenant->demand.seen(part.demand, now);
-  if (tenant->part.is_short() && now - tenant->looked >= kLookAgain) {
-    tenant->looked = now;
-    tenant->part.look_again();
-  }
-  return part.confirmed && part.may_run <= view.policy.max_concurrent &&
-         view.blocks_held <= view.policy.max_blocks;
+void HostTenants::notified(const std::string& method, const wire::Json& params) {
+  if (method != wire::CellPartChanged::kMethod) return;
+  auto changed = wire::CellPartChanged::from_json(params);
+  if (changed) return take(*std::move(changed));
+  spdlog::warn("notification of the broker not read code={} reason=\"{}\"",
+               name(changed.error().code), changed.error().detail);
 }
 
-awaitable<void> HostTenants::ask_broker() {
+void HostTenants::take(wire::CellPartChanged changed) {
+  HostTenant* const tenant = find_or_add(changed.tenant);
+  if (tenant == nullptr || !owner_) return;
+  const bool is_used = tenant->changed && tenant->changed->part.admitted != changed.part.admitted;
+  tenant->changed = std::move(changed);
+  const std::uint32_t requests = tenant->changed->part.demand;
+  tenant->demand.seen(std::max(requests, is_used ? 1u : 0u), clock_.now());
+  confirm(*tenant);
+  wake(*tenant);
+}
+
+void HostTenants::confirm(HostTenant& tenant) {
+  if (!tenant.changed || !owner_ || !tenant.is_resumed) return;
+  const wire::CellPart& part = tenant.changed->part;
+  if (part.confirmed && part.incarnation == number_of(owner_->incarnation))
+    tenant.part.confirmed(part.revision, may_run_in(*tenant.changed));
+  if (!tenant.part.awaits_confirmation()) tenant.confirmed.cancel();
+}
+
+awaitable<void> HostTenants::list_parts() {
+  is_list_due_ = false;
+  const auto views = co_await broker_.list<wire::TenantView>();
+  if (!views) {
+    is_list_due_ = true;
+    co_return;
+  }
+  for (const wire::TenantView& view : *views)
+    if (view.policy.cell == cell_ && view.part) take(changed_in(view));
+}
+
+awaitable<void> HostTenants::tick() {
   boost::asio::steady_timer pause(io_);
-  Duration time = kPoll;
   while (true) {
-    pause.expires_after(time);
+    pause.expires_after(kTick);
     (void)co_await pause.async_wait(http::kAwait);
-    time = kPoll;
     if (!owner_ || !broker_.is_connected()) continue;
-    const auto views = co_await broker_.list<wire::TenantView>();
-    if (!views) continue;
-    for (const wire::TenantView& view : *views)
-      if (view.policy.cell == cell_ && !look_at(view)) time = kFastPoll;
-    for (const auto& [id, tenant] : tenants_) wake(*tenant);
+    if (is_list_due_) co_await list_parts();
+    const TimePoint now = clock_.now();
+    for (const auto& [id, tenant] : tenants_) {
+      if (now >= ceiling_) tenant->demand.hold(now);
+      tenant->demand.seen(requests_of(*tenant), now);
+      if (tenant->part.is_short() && now - tenant->looked >= kLookAgain) {
+        tenant->looked = now;
+        tenant->part.look_again();
+      }
+      wake(*tenant);
+    }
   }
 }
 

@@ -2,8 +2,7 @@
 /// looked at again.
 ///
 /// A tenant is known here from the first request for one of its keys, or from a mail about it,
-/// until its part is returned. The broker is asked for the requests of each tenant a few times a
-/// second.
+/// until its part is returned. The broker tells of each change of its requests.
 ///
 /// Lifetime: all that it is given outlives it. Threads: one.
 #pragma once
@@ -29,9 +28,8 @@ namespace leasehold::cell {
 
 class HostTenants : private etcd::WatchReceiver {
  public:
-  static constexpr Duration kPoll = std::chrono::milliseconds(200);
-  /// While the broker has not confirmed a lower limit.
-  static constexpr Duration kFastPoll = std::chrono::milliseconds(20);
+  /// How often steps that failed are tried again, and demands that have ended are noticed.
+  static constexpr Duration kTick = std::chrono::milliseconds(200);
   static constexpr Duration kLookAgain = std::chrono::seconds(1);
   static constexpr Duration kKeyTimeout = std::chrono::seconds(2);
   static constexpr std::size_t kMaxTenants = 4'096;
@@ -41,18 +39,23 @@ class HostTenants : private etcd::WatchReceiver {
   HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
               BrokerLink& broker, CellName cell);
 
-  /// Follows the mail of this host, and asks the broker.
+  /// Follows the mail of this host.
   void start(const HostName& host);
   /// A membership begins, or ends: nothing. The broker has parts of zero then.
-  void set_owner(std::optional<PartOwner> owner);
+  void set_owner(std::optional<PartOwner> owner, TimePoint ceiling);
   /// A connection to the broker begins: it has the newest ceiling.
   void broker_attached();
+  /// A notification of the broker.
+  void notified(const std::string& method, const wire::Json& params);
 
   /// A worker asks for a key that its broker does not know: takes a part of its tenant, and gives
   /// the broker the key. Errors: BadToken for a key that the cell does not have; QuotaConcurrent
   /// while other hosts use the tenant's limits; CellLost outside of a membership; those of etcd and
   /// of the broker.
   boost::asio::awaitable<Result<void>> resolve(std::string hash);
+  /// A worker has refused a request of the tenant: looks for a larger part, unless that was done
+  /// just now. Does nothing for a tenant that this host does not serve.
+  void wants_more(const TenantId& tenant);
 
  private:
   void on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision revision) override;
@@ -67,8 +70,10 @@ class HostTenants : private etcd::WatchReceiver {
   boost::asio::awaitable<Result<void>> step(HostTenant& tenant, PartOwner owner);
   void report(const HostTenant& tenant, const Error& error);
   boost::asio::awaitable<void> follow_mail();
-  boost::asio::awaitable<void> ask_broker();
-  bool look_at(const wire::TenantView& view);
+  boost::asio::awaitable<void> tick();
+  boost::asio::awaitable<void> list_parts();
+  void take(wire::CellPartChanged changed);
+  void confirm(HostTenant& tenant);
 
   boost::asio::io_context& io_;
   const Clock& clock_;
@@ -81,8 +86,11 @@ class HostTenants : private etcd::WatchReceiver {
   boost::asio::steady_timer lookup_ended_;  // wakes one lookup that waits
   HostName host_;
   std::optional<PartOwner> owner_;
+  TimePoint ceiling_;  // until when tenants may run here
   std::map<TenantId, std::unique_ptr<HostTenant>> tenants_;
   std::set<TenantId> mailed_;       // with a mail for this host
+  std::uint64_t epoch_ = 0;         // of the membership and the connection to the broker
+  bool is_list_due_ = false;        // the broker may have parts that are not known here
   std::optional<Errc> last_error_;  // why the last step failed
 };
 

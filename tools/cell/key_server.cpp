@@ -6,7 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
-#include "ipc/control/messages/cell/key_resolve.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/cell/rethrow.hpp"
 
@@ -48,7 +48,8 @@ void KeyServer::add(control::Socket socket) {
       {.on_call = [this](
                       const std::string& method, control::Payload params,
                       control::Responder respond) { answer(method, params, std::move(respond)); },
-       .on_notification = [](const std::string&, control::Payload) {},
+       .on_notification = [this](const std::string& method,
+                                 const control::Payload& params) { note(method, params); },
        .on_closed = [](const Error&) {}},
       {.max_line_bytes = 4 << 10, .max_fds = 0});
   peers_.push_back(peer);
@@ -66,6 +67,12 @@ void KeyServer::answer(const std::string& method, const control::Payload& params
   if (calls_ >= kMaxCalls)
     return respond(fail(Errc::QueueFull, "the agent looks for too many keys; try again"));
   boost::asio::co_spawn(io_, resolve(std::move(asked->hash), std::move(respond)), kRethrow);
+}
+
+/// A notification has no reply, so one that is wrong is dropped.
+void KeyServer::note(const std::string& method, const control::Payload& params) {
+  if (method != wire::PartWant::kMethod) return;
+  if (const auto wanted = wire::PartWant::from_json(params.body)) want_(wanted->tenant);
 }
 
 awaitable<void> KeyServer::resolve(std::string hash, control::Responder respond) {

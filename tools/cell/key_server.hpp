@@ -1,4 +1,5 @@
-/// The socket at which workers of this host ask the agent for keys that their broker does not know.
+/// The socket at which workers of this host ask the agent for keys that their broker does not know,
+/// and say whose part is used up.
 ///
 /// A call proves nothing and gives nothing but that the broker learns a key of the cell: a worker
 /// still asks the broker about each key. Lifetime: `io` and the server's functions outlive the run
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "common/ids.hpp"
 #include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::cell {
@@ -23,7 +25,10 @@ class KeyServer {
   static constexpr std::size_t kMaxCalls = 1'024;  ///< Of all connections together.
   using Resolve = std::function<boost::asio::awaitable<Result<void>>(std::string hash)>;
 
-  KeyServer(boost::asio::io_context& io, Resolve resolve) : io_(io), resolve_(std::move(resolve)) {}
+  using Want = std::function<void(const TenantId& tenant)>;
+
+  KeyServer(boost::asio::io_context& io, Resolve resolve, Want want)
+      : io_(io), resolve_(std::move(resolve)), want_(std::move(want)) {}
 
   /// Listens for users of the socket's group. Errors: those of control::listen_on.
   Result<void> listen(const std::string& path);
@@ -34,10 +39,12 @@ class KeyServer {
   void add(control::Socket socket);
   void answer(const std::string& method, const control::Payload& params,
               control::Responder respond);
+  void note(const std::string& method, const control::Payload& params);
   boost::asio::awaitable<void> resolve(std::string hash, control::Responder respond);
 
   boost::asio::io_context& io_;
   Resolve resolve_;
+  Want want_;
   std::unique_ptr<Acceptor> acceptor_;
   std::vector<std::weak_ptr<control::Peer>> peers_;
   std::size_t calls_ = 0;

@@ -5,6 +5,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 
+#include "common/fault_point.hpp"
 #include "common/machine/run_server.hpp"
 #include "common/machine/service_manager.hpp"
 #include "tools/cell/agent.hpp"
@@ -22,6 +23,8 @@ Result<void> run(cell::Options options) {
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code&, int) { io.stop(); });
   TRY(agent->start());
+  // Not when it has joined: etcd may be away for longer than a service manager waits for a start.
+  notify_service_manager("READY=1\nSTATUS=Joining the cell");
   io.run();
   notify_service_manager("STOPPING=1");
   spdlog::info("agent stops");
@@ -38,5 +41,8 @@ int main(int argc, char** argv) {
   return run_server({.name = "leasehold-cell",
                      .log_level = log_level,
                      .memory_advice = "free memory and start it again"},
-                    [&] { return run(std::move(options)); });
+                    [&]() -> Result<void> {
+                      TRY(arm_fault_points_from_environment());
+                      return run(std::move(options));
+                    });
 }

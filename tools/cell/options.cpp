@@ -7,6 +7,7 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/config_file.hpp"
 #include "common/cli/version.hpp"
+#include "tools/cell/decide/records.hpp"
 
 namespace leasehold::cell {
 namespace {
@@ -31,8 +32,8 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
                  "Unix socket at which workers ask for keys that the broker does not know; "
                  "default: none")
       ->check(check_socket_path);
-  app.add_option("--door", options.door,
-                 "Address at which gateways reach the workers of this host");
+  app.add_option("--door", options.doors,
+                 "Address at which gateways reach a worker of this host; may be repeated");
   app.add_option("--state-dir", options.state_directory,
                  "Directory for what a restarted agent needs, below /run")
       ->required()
@@ -42,12 +43,23 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
       ->capture_default_str();
 }
 
+/// The rest of a record needs about 200 bytes.
+Result<void> check_doors(const std::vector<std::string>& doors) {
+  std::size_t bytes = 0;
+  for (const std::string& door : doors) bytes += door.size();
+  if (bytes <= kMaxDoorBytes) return {};
+  return fail(Errc::BadRequest, fmt::format("the texts of --door have {} bytes; shorten them to {}",
+                                            bytes, kMaxDoorBytes));
+}
+
 Result<void> understand(const Texts& texts, Options& options) {
   options.address = TRY(cell::understand(texts.etcd));
   options.host = TRY(HostName::parse(texts.host));
-  if (options.door.size() <= kMaxDoorBytes) return {};
-  return fail(Errc::BadRequest,
-              fmt::format("--door has more than {} bytes; shorten it", kMaxDoorBytes));
+  if (options.doors.size() > HostRecord::kMaxDoors) {
+    return fail(Errc::BadRequest, fmt::format("--door is given {} times; give it at most {} times",
+                                              options.doors.size(), HostRecord::kMaxDoors));
+  }
+  return check_doors(options.doors);
 }
 
 }  // namespace

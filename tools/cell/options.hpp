@@ -3,6 +3,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "tools/cell/config/etcd_options.hpp"
 #include "tools/cell/decide/names.hpp"
@@ -13,8 +14,8 @@ struct Options {
   CellAddress address;
   HostName host;
   std::string broker_socket;
-  std::string socket;  ///< Where workers ask for unknown keys; empty: nowhere.
-  std::string door;
+  std::string socket;              ///< Where workers ask for unknown keys; empty: nowhere.
+  std::vector<std::string> doors;  ///< See HostRecord.
   std::string state_directory;
   std::string log_level = "info";
 };

@@ -4,10 +4,12 @@
 
 #include <utility>
 
+#include "common/fault_point.hpp"
 #include "common/random.hpp"
 #include "common/unix_time.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/tokens/api_key.hpp"
+#include "ipc/http/http_await.hpp"
 #include "tools/cell/decide/broker_part.hpp"
 #include "tools/cell/decide/host_key.hpp"
 
@@ -16,6 +18,9 @@ namespace leasehold::cell {
 using boost::asio::awaitable;
 
 namespace {
+
+/// Workers without requests to end confirm a limit sooner.
+constexpr Duration kConfirmTime = std::chrono::milliseconds(20);
 
 /// Answers all workers that wait for this key.
 void answer_asked(HostTenant& tenant, const std::string& hash, const Result<void>& result) {
@@ -51,15 +56,17 @@ awaitable<Result<void>> TenantSteps::resume(HostTenant& tenant, const PartOwner&
     }
     const auto may_run = may_run_at_resume(view, owner.incarnation);
     if (!may_run) co_return Result<void>();
-    const auto keys = co_await broker_.list<wire::KeyView>();
+    const wire::KeyList of_tenant{.tenant = tenant.id, .after = {}};
+    const auto listed = co_await broker_.call(of_tenant);
+    if (!listed) co_return std::unexpected(listed.error());
+    const auto keys = client::parse_items<wire::KeyView>(*listed);
     if (!keys) co_return std::unexpected(keys.error());
-    for (const wire::KeyView& key : *keys)
-      if (key.tenant == tenant.id) tenant.keys.try_emplace(key.key);
+    for (const wire::KeyView& key : *keys) tenant.keys.try_emplace(key.key);
     tenant.part.resumed(owner, limit, *may_run);
   }
   tenant.sent = tenant.part.limit().revision;
   tenant.is_at_broker = !views->empty();
-  tenant.is_policy_old = tenant.is_resumed = true;
+  tenant.is_resumed = true;
   co_return Result<void>();
 }
 
@@ -76,6 +83,7 @@ awaitable<Result<void>> TenantSteps::send_limit(HostTenant& tenant, const PartOw
   const wire::CellAdmit admission = admission_of(cell_, tenant.id, owner, limit);
   const auto reply = co_await broker_.call(admission);
   if (!reply) co_return std::unexpected(reply.error());
+  fault_point(FaultSite::CellPartAdmitted);
   const auto part = client::parse_message<wire::CellPart>(*reply);
   if (!part) co_return std::unexpected(part.error());
   if (part->revision == limit.revision) {
@@ -142,7 +150,7 @@ awaitable<Result<void>> TenantSteps::check_key(HostTenant& tenant, const ApiKeyI
 awaitable<Result<void>> TenantSteps::update_key(HostTenant& tenant, const ApiKeyId& id) {
   const CellKey record = *tenant.keys.at(id).record;
   const wire::KeyLimits limits =
-      limits_on_host(record.limits, tenant.part.limit().share, tenant.limits);
+      limits_on_host(record.limits, tenant.part.limit().share, tenant.part.limits());
   wire::KeyUpdate update = update_of(record, limits);
   update.request_id = {mint_request_id()};
   const auto reply = co_await broker_.call(update);
@@ -168,7 +176,7 @@ awaitable<Result<void>> TenantSteps::divide_key_limits(HostTenant& tenant) {
   for (const auto& [id, key] : tenant.keys) {
     if (key.modified.value == 0) continue;  // the next check gives the broker all of it
     const auto& whole = key.record->limits;
-    if (limits_on_host(whole, tenant.part.limit().share, tenant.limits) != key.limits)
+    if (limits_on_host(whole, tenant.part.limit().share, tenant.part.limits()) != key.limits)
       changed.push_back(id);
   }
   for (const ApiKeyId& id : changed) {
@@ -192,9 +200,10 @@ awaitable<Result<void>> TenantSteps::add_key(HostTenant& tenant, const std::stri
   if (!record) co_return std::unexpected(record.error());
   const auto valid = check_expiry(*record, unix_time_ms());
   if (!valid) co_return valid;
-  HostKey key{.modified = found->entries.front().modified,
-              .record = *record,
-              .limits = limits_on_host(record->limits, tenant.part.limit().share, tenant.limits)};
+  HostKey key{
+      .modified = found->entries.front().modified,
+      .record = *record,
+      .limits = limits_on_host(record->limits, tenant.part.limit().share, tenant.part.limits())};
   wire::KeyCreate create = creation_of(*record, key.limits);
   create.request_id = {mint_request_id()};
   tenant.keys[id] =
@@ -213,22 +222,6 @@ awaitable<Result<void>> TenantSteps::add_key(HostTenant& tenant, const std::stri
 
 // ---------------------------------------------------------------- the part
 
-awaitable<Result<void>> TenantSteps::read_policy(HostTenant& tenant) {
-  const std::string key = keys_.tenant(tenant.id);
-  tenant.is_policy_old = false;
-  etcd::KeyRange range = etcd::KeyRange::one(key);
-  const auto found = co_await etcd_.range(std::move(range));
-  auto policy = !found                   ? Result<CellPolicy>(std::unexpected(found.error()))
-                : found->entries.empty() ? CellPolicy()
-                                         : cell::read_policy(key, found->entries.front().value);
-  if (!policy) {
-    tenant.is_policy_old = true;
-    co_return std::unexpected(policy.error());
-  }
-  tenant.limits = policy->limits;
-  co_return Result<void>();
-}
-
 awaitable<Result<void>> TenantSteps::call_etcd(HostTenant& tenant, etcd::Transaction call) {
   const bool is_write = !call.conditions.empty();
   if (is_write) {
@@ -237,30 +230,32 @@ awaitable<Result<void>> TenantSteps::call_etcd(HostTenant& tenant, etcd::Transac
       tenant.part.failed();
       co_return checked;
     }
+    fault_point(FaultSite::CellKeysChecked);
   }
   const auto reply = co_await etcd_.commit(std::move(call));
   if (!reply) {
     tenant.part.failed();
     co_return std::unexpected(reply.error());
   }
+  if (is_write) fault_point(FaultSite::CellPartWritten);
   co_return tenant.part.replied(*reply);
 }
 
 awaitable<Result<void>> TenantSteps::run(HostTenant& tenant, const PartOwner& owner) {
-  if (tenant.is_policy_old) {
-    const auto read = co_await read_policy(tenant);
-    if (!read) co_return read;
-  }
-  tenant.part.wants(tenant.demand.of(tenant.limits));
+  tenant.part.wants(tenant.demand.share());
   while (true) {
     const auto sent = co_await send_limit(tenant, owner);
     if (!sent) co_return sent;
+    if (tenant.part.awaits_confirmation()) {
+      tenant.confirmed.expires_after(kConfirmTime);
+      (void)co_await tenant.confirmed.async_wait(http::kAwait);
+    }
     auto call = tenant.part.next_call();
     if (!call) break;
     const auto done = co_await call_etcd(tenant, *std::move(call));
     if (!done) co_return done;
   }
-  if (tenant.limits.is_zero() && !tenant.asked.empty()) {
+  if (tenant.part.limits().is_zero() && !tenant.asked.empty()) {
     co_return fail(Errc::BadToken,
                    fmt::format("tenant {} was removed from the cell", tenant.id.value));
   }

@@ -34,7 +34,6 @@ class TenantSteps {
  private:
   template <class T>
   using Awaitable = boost::asio::awaitable<Result<T>>;
-  Awaitable<void> read_policy(HostTenant& tenant);
   Awaitable<void> send_limit(HostTenant& tenant, const PartOwner& owner);
   Awaitable<void> call_etcd(HostTenant& tenant, etcd::Transaction call);
   Awaitable<void> check_keys(HostTenant& tenant);

@@ -232,6 +232,7 @@ void AnswerDriver::fail_with(const Error& error) {
   spdlog::log(level, "HTTP request failed tenant={} request={} code={} reason=\"{}\"{}",
               caller_.tenant.value, request_.submit.request_id.value, name(error.code),
               error.detail, stream_.labels().log_text());
+  shared_.note_failure(caller_.tenant, error);
   if (output_.is_begun()) stream_.note_error(error.code);
   output_.fail_with(error, stream_.labels().x_request_id);
 }

@@ -134,6 +134,7 @@ void EmbeddingsDriver::fail_with(const Error& error, std::string param) {
   spdlog::log(level, "HTTP request failed tenant={} request={} code={} reason=\"{}\"{}",
               caller_.tenant.value, request_.submit.request_id.value, name(error.code),
               error.detail, stream_.labels().log_text());
+  shared_.note_failure(caller_.tenant, error);
   failure_ = error_answer({error, std::move(param)});
 }
 

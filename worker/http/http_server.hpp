@@ -52,6 +52,8 @@ class Server {
     const Clock* clock = nullptr;
     /// Asks the broker to check a key. Calls back on any thread.
     std::function<void(std::string api_key, OnChecked)> check_key;
+    /// Says that a request of the tenant was refused because a limit is used up. Null: not said.
+    std::function<void(const TenantId&)> want_part = {};
     /// Asks the broker which tenants were removed. Calls back on any thread. Null: never asked.
     std::function<void(const wire::TenantCheck&, OnTenantsChecked)> check_tenants;
     std::string broker_socket;

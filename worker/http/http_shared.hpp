@@ -11,6 +11,7 @@
 #include "ipc/control/transport/queue_meter.hpp"
 #include "ipc/http/body_rate_limiter.hpp"
 #include "ipc/http/http_await.hpp"
+#include "ipc/http/http_errors.hpp"
 #include "ipc/http/http_places.hpp"
 #include "ipc/http/known_keys.hpp"
 #include "worker/http/http_server.hpp"
@@ -63,6 +64,11 @@ struct Shared {
         timers(*deps.io),
         leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)),
         unread(deps.max_unread_bytes) {}
+
+  /// Call it when a request of the tenant fails.
+  void note_failure(const TenantId& tenant, const Error& error) const {
+    if (deps.want_part && status_of(error) == 429) deps.want_part(tenant);
+  }
 
   /// Runs work of a tenant on another thread, where tenants take turns.
   void run_on_pool(const TenantId& tenant, Turns<TenantId>::Work work) {

@@ -8,7 +8,7 @@
 #include <ranges>
 #include <thread>
 
-#include "worker/program/cell_keys.hpp"
+#include "worker/program/cell_link.hpp"
 #include "worker/program/request_directory.hpp"
 #include "worker/serve/prompt.hpp"
 #include "worker/serve/resumable_streams.hpp"
@@ -65,14 +65,16 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
   const OpenedModel& model = *deps.model;
   if (!options.batch_dir.empty())
     batches_ = TRY(batch::BatchStore::open(options.batch_dir, options.batch_limits));
-  const auto keys = std::make_shared<CellKeys>(io_.context(), *deps.broker, options.cell_socket);
+  const auto cell =
+      std::make_shared<CellLink>(io_.context(), *deps.clock, *deps.broker, options.cell_socket);
   http::Server::Dependencies dependencies{
       .io = &io_.context(),
       .clock = deps.clock,
       .check_key =
-          [keys](std::string api_key, http::Server::OnChecked done) {
-            keys->check(std::move(api_key), std::move(done));
+          [cell](std::string api_key, http::Server::OnChecked done) {
+            cell->check(std::move(api_key), std::move(done));
           },
+      .want_part = [cell](const TenantId& tenant) { cell->want_part(tenant); },
       .check_tenants =
           [&broker = *deps.broker](const wire::TenantCheck& check,
                                    http::Server::OnTenantsChecked done) {

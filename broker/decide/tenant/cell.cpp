@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/record.hpp"
@@ -21,6 +23,8 @@ namespace {
 
 /// Retry interval: beats arrive several times within a TTL, and a part takes some calls to etcd.
 constexpr std::int64_t kAskAgain_ms = 1'000;
+
+constexpr Duration kTellOfUse = std::chrono::seconds(1);
 
 /// The deadline of a lease without a ceiling, because a deadline of zero would mean none.
 constexpr TimePoint kPassedLongAgo{1};
@@ -48,6 +52,11 @@ Result<void> require_agent(const State& state, const Caller& caller) {
   return fail(Errc::PermissionDenied,
               "this connection is not the agent's, or a later agent has attached; call "
               "cell.attach");
+}
+
+/// A new agent reads the parts, and is told of each change since.
+void forget_told(State& state) {
+  for (const auto& [id, tenant] : state.tenants.all()) state.tenants.find(id)->told.reset();
 }
 
 /// Takes the part away. Requests of the tenant no longer start here.
@@ -199,11 +208,38 @@ wire::CellPart part_of(const State& state, const Tenant& tenant) {
   for (const auto& [worker, share] : tenant.shares) {
     part.may_run += share.may_run;
     part.demand += share.demand;
+    part.admitted += share.admitted;
     part.confirmed = part.confirmed && share.reachable && share.is_confirmed();
   }
   for (const auto& [worker, holding] : state.leases.index().of(tenant.policy.tenant))
     part.confirmed = part.confirmed && holding.live == holding.leases;
   return part;
+}
+
+/// Requests and blocks within the limits change all the time, and the agent does not need them.
+void tell_agent(Decision& decision, const std::set<TenantId>& tenants) {
+  State& state = decision.state;
+  if (state.cell.agent == ConnectionId{}) return;
+  for (const TenantId& id : tenants) {
+    Tenant* const tenant = state.tenants.find(id);
+    if (tenant == nullptr || !is_of(state.cell, *tenant)) continue;
+    const wire::CellPartChanged changed{
+        .tenant = id,
+        .part = part_of(state, *tenant),
+        .blocks_held = static_cast<std::uint32_t>(state.leases.index().charged(id))};
+    const ToldPart told{.part = tenant->part,
+                        .may_run = std::max(changed.part.may_run, tenant->policy.max_concurrent),
+                        .blocks_held = std::max(changed.blocks_held, tenant->policy.max_blocks),
+                        .demand = changed.part.demand == 0 ? 0 : std::bit_ceil(changed.part.demand),
+                        .confirmed = changed.part.confirmed};
+    const bool is_used = changed.part.admitted != tenant->told_admitted &&
+                         decision.now - tenant->told_at >= kTellOfUse;
+    if (tenant->told == told && !is_used) continue;
+    tenant->told = told;
+    tenant->told_admitted = changed.part.admitted;
+    tenant->told_at = decision.now;
+    decision.add(effect::NotifyAgent{state.cell.agent, changed});
+  }
 }
 
 void forget_agent(State& state, ConnectionId connection) {
@@ -214,6 +250,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Cel
   Cell& cell = decision.state.cell;
   if (cell.name != attach.cell) cell = {.name = attach.cell};
   cell.agent = caller.connection;
+  forget_told(decision.state);
   return Answer{wire::CellAttached{.incarnation = cell.incarnation,
                                    .ceiling_boottime_ns = cell.ceiling.boottime_ns}};
 }

@@ -2,6 +2,8 @@
 /// without a cell is bound by nothing here.
 #pragma once
 
+#include <set>
+
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
@@ -30,6 +32,10 @@ RevokeReason reason_at_deadline(const State& state, const LeaseRecord& record, T
 
 /// Precondition: the tenant is of a cell.
 wire::CellPart part_of(const State& state, const Tenant& tenant);
+
+/// Tells the agent which parts of these tenants have changed. Precondition: their quotas are
+/// settled.
+void tell_agent(Decision& decision, const std::set<TenantId>& tenants);
 
 /// Call it when the connection has closed.
 void forget_agent(State& state, ConnectionId connection);

@@ -128,12 +128,14 @@ bool limits_days(const std::vector<Limited>& all) {
       all, [](const Limited& each) { return each.limits.rates.tokens_per_day.has_value(); });
 }
 
-/// The most blocks that one lease on the worker can ever hold.
+/// The most blocks that one lease on the worker can ever hold. A cell's tenant may get a larger
+/// part.
 std::uint32_t most_blocks_on(const State& state, const Tenant& tenant, AttachmentId id) {
   const Worker& worker = *state.workers.find(id);
   const std::uint64_t lendable =
       most_extents(state, tenant.policy, worker) * worker.blocks_per_extent;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(tenant.policy.max_blocks, lendable));
+  const std::uint64_t limit = tenant.policy.cell ? lendable : tenant.policy.max_blocks;
+  return static_cast<std::uint32_t>(std::min(limit, lendable));
 }
 
 void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& quotas) {
@@ -156,6 +158,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
                             .max_blocks = blocks_on(holdings, worker, tenant->policy.max_blocks),
                             .weight = tenant->policy.weight,
                             .divided = tenant->shares.size() > 1 || tenant->policy.cell,
+                            .of_cell = tenant->policy.cell.has_value(),
                             .request_blocks = most_blocks_on(decision.state, *tenant, worker)};
     set_rates(quota, decision, tenant->shares, share, limited);
     if (tenant->policy.cell) quota.rates.starts_empty = tenant->part_workers.insert(worker).second;

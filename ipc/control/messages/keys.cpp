@@ -68,6 +68,7 @@ void describe(Is<TenantCheck> auto& m, auto& fields) {
 }
 
 void describe(Is<KeyList> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
   fields.field("after", m.after);
   fields.with_default("limit", m.limit, kPageItems.high, kPageItems);
 }

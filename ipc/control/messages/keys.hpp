@@ -96,6 +96,7 @@ struct TenantCheck : Message<TenantCheck> {
 /// `key.list`: API keys in the order of their ids.
 struct KeyList : Message<KeyList> {
   static constexpr std::string_view kMethod = "key.list";
+  std::optional<TenantId> tenant;  ///< All keys of this one; then `after` and `limit` are ignored.
   std::optional<ApiKeyId> after;
   std::uint32_t limit = 1000;  ///< See TenantList.
 };

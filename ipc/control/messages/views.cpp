@@ -166,6 +166,7 @@ void describe(Is<CellView> auto& m, auto& fields) {
   fields.field("ceiling_age_ms", m.ceiling_age_ms);
   fields.field("ceiling_left_ms", m.ceiling_left_ms);
   fields.field("tenants", m.tenants);
+  fields.with_default("free_blocks", m.free_blocks, 0u);
 }
 
 void describe(Is<StatusView> auto& m, auto& fields) {

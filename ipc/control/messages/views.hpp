@@ -178,6 +178,7 @@ struct CellView {
   /// How long the cell's tenants may still run; 0: they may not.
   std::int64_t ceiling_left_ms = 0;
   std::uint32_t tenants = 0;
+  std::uint32_t free_blocks = 0;  ///< KV blocks in the free memory of this host.
 };
 
 /// State of the broker. The bytes of the extent states always add up to the capacity: first those

@@ -161,6 +161,7 @@ void describe(Is<TenantQuota> auto& m, auto& fields) {
   fields.field("max_blocks", m.max_blocks, kBlocksOrZero);
   fields.field("weight", m.weight, kWeight);
   fields.field("divided", m.divided);
+  fields.with_default("of_cell", m.of_cell, false);
   kRateParts(m.rates, fields);
   fields.field("request_blocks", m.request_blocks, kBlocksOrZero);
   fields.with_default("keys", m.keys, {}, MaxItems{kMaxKeysPerTenant});

@@ -301,6 +301,7 @@ struct TenantQuota : Message<TenantQuota> {
   std::uint32_t max_blocks = 0;      ///< 0 … 2^20
   std::uint32_t weight = 1;          ///< 1 … 1000
   bool divided = false;              ///< Other workers serve the tenant too: report its usage.
+  bool of_cell = false;  ///< The limits are those of a cell: `brokerctl cell` raises them.
   RateParts rates = {};
   /// The most blocks that one request can ever hold, independent of this worker's current share:
   /// bounded by the quota over all workers and by the memory that may be lent to the tenant.

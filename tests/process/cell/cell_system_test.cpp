@@ -6,109 +6,58 @@
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <memory>
+#include <sstream>
 
-#include "ipc/control/messages/cell/key_resolve.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/control/transport/client.hpp"
-#include "tests/process/cell/etcd_process.hpp"
-#include "tests/process/http/http_client.hpp"
+#include "ipc/control/transport/peer.hpp"
+#include "tests/process/cell/cell_rig.hpp"
+#include "tools/cell/decide/records.hpp"
 
 using namespace leasehold;
+using namespace leasehold::cell;
 using Catch::Contains;
 
 namespace leasehold::testing {
 namespace {
 
-struct Printed {
-  int exit_code = -1;
-  std::string text;  ///< stdout and stderr.
-  Json json() const { return Json::parse(text); }
-};
+/// The calls for keys that an etcd has got, by its own count.
+double key_calls(const EtcdProcess& etcd) {
+  HttpClient client(etcd.address().substr(std::string("unix:").size()));
+  client.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::istringstream page(client.reply().body);
+  double calls = 0;
+  for (std::string line; std::getline(page, line);)
+    if (line.starts_with("grpc_server_started_total") && line.contains("etcdserverpb.KV"))
+      calls += std::stod(line.substr(line.rfind(' ')));
+  return calls;
+}
 
-/// etcd with a short TTL, and brokerctl for it.
-class CellRig {
- public:
-  explicit CellRig(std::int64_t ttl_ms = 4'000) {
-    etcd.put("/leasehold/c/config",
-             fmt::format(R"({{"version":1,"ttl_ms":{},"slack_ms":200}})", ttl_ms));
-    std::ofstream(config_) << fmt::format("etcd = [\"{}\"]\ncell = \"c\"\n", etcd.address());
-  }
+/// Tells an agent this many times that the tenant's part is used up, and waits until it has read
+/// all.
+void want_often(const std::string& agent, const std::string& tenant, int times) {
+  boost::asio::io_context io;
+  const auto peer = control::Peer::create(
+      control::connect_to(io, agent).value(),
+      {.on_call = [](const std::string&, control::Payload, control::Responder) {},
+       .on_notification = [](const std::string&, control::Payload) {},
+       .on_closed = [](const Error&) {}});
+  peer->start();
+  for (int i = 0; i < times; ++i)
+    peer->notify(std::string(wire::PartWant::kMethod),
+                 {.body = wire::PartWant{.tenant = {tenant}}.to_json()});
+  const wire::KeyResolve last{.hash = hash_of_api_key(mint_api_key())};
+  peer->call(
+      std::string(wire::KeyResolve::kMethod), {.body = last.to_json()},
+      [&](const Result<control::Payload>&) { peer->close(); }, EtcdProcess::kLong);
+  io.run();
+}
 
-  Child start_brokerctl(std::vector<std::string> words, const std::string& log) const {
-    std::vector<std::string> argv{program_path("brokerctl"), "cell", "--config", config_};
-    argv.insert(argv.end(), words.begin(), words.end());
-    return Child::start({.argv = std::move(argv), .log_path = log}).value();
-  }
-  Printed brokerctl(std::vector<std::string> words) const {
-    const std::string log = directory_.file("brokerctl.log");
-    std::filesystem::remove(log);
-    Child child = start_brokerctl(std::move(words), log);
-    const int code = exit_status_of(child);
-    return {.exit_code = code, .text = file_bytes(log)};
-  }
-  void admit(const std::string& tenant, const std::string& requests) const {
-    const Printed printed = brokerctl({"tenants", "admit", tenant, "--max-concurrent", requests});
-    INFO(printed.text);
-    REQUIRE(printed.exit_code == 0);
-  }
-  std::string create_key(const std::string& tenant) const {
-    const Printed printed = brokerctl({"keys", "create", "--tenant", tenant, "-o", "json"});
-    INFO(printed.text);
-    REQUIRE(printed.exit_code == 0);
-    return printed.json().at("api_key");
-  }
-  std::string file(const std::string& name) const { return directory_.file(name); }
-
-  EtcdProcess etcd;
-
- private:
-  TemporaryDirectory directory_ = TemporaryDirectory::create("cell").value();
-  std::string config_ = directory_.file("cell.toml");
-};
-
-/// A host of the cell.
-class CellHost {
- public:
-  CellHost(const CellRig& rig, const std::string& name)
-      : rig_(rig),
-        name_(name),
-        http_({"--slow-motion-us", "100", "--cell-socket", rig.file(name + ".sock"),
-               "--http-idle-ttl-ms", "100"}) {
-    start_agent();
-    REQUIRE(agent_->logs("host joined"));
-  }
-
-  void start_agent() {
-    agent_.emplace(rig_.etcd, AgentProcess::Spec{.state = rig_.file(name_),
-                                                 .host = name_,
-                                                 .broker = http_.system().broker_socket(),
-                                                 .socket = rig_.file(name_ + ".sock")});
-    REQUIRE(agent_->logs("broker attached"));
-  }
-  AgentProcess& agent() { return *agent_; }
-  HttpSystem& http() { return http_; }
-  void signal(int number) {
-    for (Child* child : {&http_.system().broker(), &http_.system().worker(), &agent_->child()})
-      child->signal(number).value();
-  }
-  HttpReply ask(const std::string& key, int tokens = 5) {
-    const Json message{{"role", "user"}, {"content", "Tell me a story."}};
-    const Json body{{"model", "Leasehold Stories"},
-                    {"messages", Json::array({message})},
-                    {"max_tokens", tokens},
-                    {"ignore_eos", true}};
-    return http_.send(post("/v1/chat/completions", key, body));
-  }
-  bool answers(const std::string& key, int status) {
-    return eventually([&] { return ask(key).status == status; });
-  }
-
- private:
-  const CellRig& rig_;
-  std::string name_;
-  HttpSystem http_;
-  std::optional<AgentProcess> agent_;
-};
+HostRecord record_of(CellRig& rig, const std::string& host) {
+  const auto found = rig.etcd.get("/leasehold/c/hosts/" + host);
+  return found ? read_host(found->key, found->value).value() : HostRecord();
+}
 
 }  // namespace
 
@@ -120,9 +69,8 @@ TEST_CASE(
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
   for (CellHost* host : {&a, &b}) {
-    const HttpReply reply = host->ask(key);
-    INFO(reply.body << host->agent().log());
-    CHECK(reply.status == 200);
+    INFO(host->agent().log());
+    CHECK(host->answers(key, 200));
   }
   const Json ledger = rig.brokerctl({"ledger", "ann", "-o", "json"}).json();
   CHECK(ledger.at("parts").size() == 2);
@@ -142,7 +90,7 @@ TEST_CASE("cell: a host goes on after its agent and etcd have stopped and come b
   CellHost host(rig, "a");
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
-  REQUIRE(host.ask(key).status == 200);
+  REQUIRE(host.answers(key, 200));
 
   host.agent().kill();
   host.start_agent();
@@ -181,9 +129,15 @@ TEST_CASE("cell: a host whose broker is frozen is expired, although its agent ru
   CellHost host(rig, "a");
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
-  REQUIRE(host.ask(key).status == 200);
+  REQUIRE(host.answers(key, 200));
   const std::string id = rig.brokerctl({"keys", "-o", "json"}).json().at("items").at(0).at("key");
   host.http().system().broker().signal(SIGSTOP).value();
+  SECTION("and an agent that is restarted then does not beat for ever") {
+    host.agent().kill();
+    host.launch_agent();
+    CHECK(host.agent().logs("membership resumed"));
+  }
+  SECTION("and its agent runs on") {}
   const Printed revoked = rig.brokerctl({"keys", "revoke", id, "--wait"});
   INFO(revoked.text << host.agent().log());
   CHECK(revoked.exit_code == 0);
@@ -198,7 +152,7 @@ TEST_CASE("cell: limits are divided among the hosts that have requests, and retu
   CellHost a(rig, "a"), b(rig, "b");
   rig.admit("ann", "4");
   const std::string key = rig.create_key("ann");
-  REQUIRE(a.ask(key).status == 200);
+  REQUIRE(a.answers(key, 200));
   const auto parts = [&] {
     return rig.brokerctl({"ledger", "ann", "-o", "json"}).json().at("parts");
   };
@@ -233,6 +187,88 @@ TEST_CASE("cell: a change of a key's expiry and limits reaches the hosts that se
   const Json listed = rig.brokerctl({"keys", "list", "-o", "json"}).json().at("items").at(0);
   CHECK(listed.at("max_concurrent") == 2);
   CHECK(!listed.contains("expires_unix_ms"));
+}
+
+TEST_CASE("cell: a request of a known tenant makes no call to etcd, and a refused one makes few") {
+  if (!has_etcd()) return;
+  CellRig rig(CellConfig::kMaxTtlMs);
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.answers(key, 200));
+  const double before = key_calls(rig.etcd);
+  REQUIRE(before > 0);
+  for (int i = 0; i < 10; ++i) REQUIRE(host.ask(key).status == 200);
+  CHECK(key_calls(rig.etcd) == before);
+
+  const Printed few = rig.brokerctl({"tenants", "admit", "bob", "--tokens-per-minute", "600"});
+  REQUIRE(few.exit_code == 0);
+  const std::string other = rig.create_key("bob");
+  REQUIRE(host.answers(other, 429));
+  const double refused = key_calls(rig.etcd);
+  CHECK(eventually([&] { return host.ask(other).status == 429 && key_calls(rig.etcd) > refused; }));
+  const double again = key_calls(rig.etcd);
+  want_often(rig.file("a.sock"), "bob", 1'000);
+  CHECK(key_calls(rig.etcd) - again < 200);
+}
+
+TEST_CASE("cell: a host announces what it serves, drains, and serves again") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  rig.admit("ann", "4");
+  const std::string key = rig.create_key("ann");
+  REQUIRE(host.answers(key, 200));
+  CHECK(eventually([&] { return !record_of(rig, "a").models.empty(); }));
+  const HostRecord record = record_of(rig, "a");
+  CHECK(record.doors == std::vector<std::string>{host.door()});
+  CHECK(record.models.front().name == "Leasehold Stories");
+  CHECK(record.free_blocks > 0);
+  CHECK_FALSE(record.is_draining);
+
+  REQUIRE(rig.brokerctl({"drain", "a"}).exit_code == 0);
+  CHECK(host.answers(key, 503));
+  CHECK(eventually(
+      [&] { return record_of(rig, "a").is_draining && record_of(rig, "a").models.empty(); }));
+  CHECK_THAT(rig.brokerctl({"hosts"}).text, Contains("draining"));
+
+  host.agent().kill();
+  REQUIRE(rig.brokerctl({"undrain", "a"}).exit_code == 0);
+  host.start_agent();
+  CHECK(host.answers(key, 200));
+  CHECK(eventually(
+      [&] { return !record_of(rig, "a").is_draining && !record_of(rig, "a").models.empty(); }));
+}
+
+TEST_CASE("cell: an agent that dies at any of its fault points leaves a cell in order") {
+  if (!has_etcd()) return;
+  CellRig rig(2'000);
+  CellHost host(rig, "a");
+  int requests = 4;
+  for (const char* fault :
+       {"cell.beat.sent:kill:2", "cell.beat.arrived:kill", "cell.keys.checked:kill",
+        "cell.part.written:kill", "cell.part.admitted:kill"}) {
+    INFO(fault);
+    host.agent().kill();
+    host.launch_agent(fault);
+    rig.admit("ann", std::to_string(++requests));  // so that it has a part to change
+    const std::string revoked = rig.create_key("ann");
+    const bool has_died = eventually([&] {
+      (void)host.ask(revoked);
+      if (std::string_view(fault).contains("keys.checked") && host.ask(revoked).status == 200)
+        (void)rig.brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(revoked)).value});
+      return host.agent().child().status().has_value();
+    });
+    REQUIRE(has_died);
+    host.launch_agent();
+    const std::string key = rig.create_key("ann");
+    CHECK(host.answers(key, 200));
+    (void)rig.brokerctl({"keys", "revoke", api_key_id(hash_of_api_key(revoked)).value, "--wait"});
+    CHECK(host.answers(revoked, 401));
+    const Printed checked = rig.brokerctl({"doctor"});
+    INFO(checked.text);
+    CHECK(checked.exit_code == 0);
+  }
 }
 
 }  // namespace leasehold::testing

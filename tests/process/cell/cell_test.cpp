@@ -34,6 +34,13 @@ struct FirstChange : WatchReceiver {
   std::string seen;
 };
 
+Child start_broker(const std::string& socket, const std::string& log) {
+  return Child::start(
+             {.argv = {program_path("leasehold-broker"), "--socket", socket, "--capacity", "16MiB"},
+              .log_path = log})
+      .value();
+}
+
 }  // namespace
 
 TEST_CASE("cell: an agent joins, is restarted, loses its state, its key and its etcd") {
@@ -44,18 +51,21 @@ TEST_CASE("cell: an agent joins, is restarted, loses its state, its key and its 
   etcd.put("/leasehold/c/config", R"({"version":1,"ttl_ms":1000,"slack_ms":100})");
   const auto incarnation = [&] { return etcd.get("/leasehold/c/hosts/h1")->created; };
 
-  AgentProcess first(etcd, {.state = state});
+  const std::string broker = directory.file("broker.sock");
+  Child serving = start_broker(broker, directory.file("broker.log"));
+
+  AgentProcess first(etcd, {.state = state, .broker = broker});
   REQUIRE(first.logs("host joined"));
   const Revision joined = incarnation();
   {
-    AgentProcess other(etcd, {.state = directory.file("other")});
+    AgentProcess other(etcd, {.state = directory.file("other"), .broker = broker});
     CHECK(other.logs("name in use"));
   }
-  AgentProcess same(etcd, {.state = state + "/"});
+  AgentProcess same(etcd, {.state = state + "/", .broker = broker});
   CHECK(same.logs("another agent uses the state directory"));
 
   first.kill();
-  AgentProcess second(etcd, {.state = state});
+  AgentProcess second(etcd, {.state = state, .broker = broker});
   CHECK(second.logs("membership resumed"));
   etcd.put("/leasehold/c/wanted/h1", R"({"drain":true})");
   CHECK(second.logs("host drains"));
@@ -63,7 +73,7 @@ TEST_CASE("cell: an agent joins, is restarted, loses its state, its key and its 
 
   second.kill();
   std::filesystem::remove_all(state);
-  AgentProcess third(etcd, {.state = state});
+  AgentProcess third(etcd, {.state = state, .broker = broker});
   CHECK(third.logs("silent host expired"));
   CHECK(third.logs("host joined"));
   CHECK(incarnation() > joined);
@@ -80,6 +90,27 @@ TEST_CASE("cell: an agent joins, is restarted, loses its state, its key and its 
   etcd.child().signal(SIGCONT).value();
   CHECK(third.logs("ceiling renewed"));
   CHECK(third.stop() == 0);
+}
+
+TEST_CASE("cell: without a TTL a host may run for ever; with one, it beats only with a broker") {
+  if (!has_etcd()) return;
+  EtcdProcess etcd;
+  const auto directory = TemporaryDirectory::create("cell").value();
+  const std::string key = "/leasehold/c/hosts/h1";
+  etcd.put("/leasehold/c/config", R"({"version":1,"ttl_ms":0,"slack_ms":100})");
+  {
+    AgentProcess agent(etcd, {.state = directory.file("h1")});
+    CHECK(agent.logs("ceiling_in_ms=never"));
+    CHECK(etcd.get(key)->value.contains(R"("ttl_ms":0)"));
+  }
+  etcd.erase(key);
+  etcd.put("/leasehold/c/config", R"({"version":1,"ttl_ms":1000,"slack_ms":100})");
+  const std::string socket = directory.file("b.sock");
+  AgentProcess agent(etcd, {.state = directory.file("h2"), .broker = socket});
+  REQUIRE(agent.logs("no beat arrives code=BrokerLost"));
+  etcd.erase(key);
+  Child broker = start_broker(socket, directory.file("broker.log"));
+  CHECK(eventually([&] { return etcd.get(key).has_value(); }));
 }
 
 TEST_CASE("cell: the client of etcd reads, writes, compares and watches a real etcd") {

@@ -137,7 +137,9 @@ AgentProcess::AgentProcess(const EtcdProcess& etcd, const Spec& spec)
   if (!etcd.ca().empty()) argv.insert(argv.end(), {"--etcd-ca", etcd.ca()});
   if (!spec.socket.empty()) argv.insert(argv.end(), {"--listen", spec.socket});
   argv.insert(argv.end(), spec.arguments.begin(), spec.arguments.end());
-  child_.emplace(Child::start({.argv = std::move(argv), .log_path = log_path_}).value());
+  ChildConfig config{.argv = std::move(argv), .log_path = log_path_};
+  if (!spec.fault.empty()) config.environment.push_back("LEASEHOLD_FAULT=" + spec.fault);
+  child_.emplace(Child::start(config).value());
 }
 
 void AgentProcess::kill() {

@@ -81,6 +81,7 @@ class AgentProcess {
     std::string broker = "/nonexistent/broker.sock";
     std::string socket;                       ///< For workers; empty: none.
     std::vector<std::string> arguments = {};  ///< More.
+    std::string fault = {};                   ///< LEASEHOLD_FAULT; empty: none.
   };
   AgentProcess(const EtcdProcess& etcd, const Spec& spec);
 

@@ -4,6 +4,8 @@
 
 #include "broker/decide/tenant/cell.hpp"
 #include "cell_world.hpp"
+#include "common/random.hpp"
+#include "ipc/control/tokens/api_key.hpp"
 
 using namespace leasehold;
 using std::chrono::milliseconds;
@@ -355,4 +357,97 @@ TEST_CASE("cell: the status shows the ceiling, its age and the cell's tenants") 
   world.advance(seconds(30));
   CHECK(cell_view(world.state, world.clock.now())->ceiling_left_ms == 0);
   CHECK_FALSE(cell_view(ServingWorld().state, world.clock.now()));
+}
+
+TEST_CASE("cell: the agent is told at once when workers have confirmed a lowered part") {
+  CellWorld world;
+  world.acquired("c");
+  world.report_usage(3);
+  world.forget_effects();
+  world.admit({.concurrent = 1, .blocks = 64, .revision = 2});
+  const auto told = [&] { return world.performed<effect::NotifyAgent>(); };
+  REQUIRE(told().size() == 1);
+  CHECK(told().front().agent == kAgent);
+  CHECK_FALSE(told().front().changed.part.confirmed);
+  world.report_usage(3);
+  REQUIRE(told().size() == 2);
+  const wire::CellPartChanged confirmed = told().back().changed;
+  CHECK(confirmed.tenant == TenantId{"c"});
+  CHECK(confirmed.part.revision == 2);
+  CHECK(confirmed.part.confirmed);
+  CHECK(confirmed.part.may_run == 3);
+  world.report_usage(1);
+  CHECK(told().back().changed.part.may_run == 1);
+}
+
+TEST_CASE("cell: the agent is told of a demand that passes a power of two, and of no other") {
+  CellWorld world;
+  world.acquired("c");
+  const auto told_after = [&](std::uint32_t running, std::uint32_t waiting) {
+    world.forget_effects();
+    world.report_usage(running, waiting);
+    return world.performed<effect::NotifyAgent>().size();
+  };
+  CHECK(told_after(1, 0) == 1);
+  CHECK(told_after(4, 5) == 1);
+  CHECK(told_after(4, 6) == 0);
+  CHECK(told_after(4, 12) == 0);
+  CHECK(told_after(4, 13) == 1);
+  CHECK(told_after(0, 0) == 1);
+  world.post(ConnectionClosed{kAgent});
+  CHECK(told_after(4, 0) == 0);
+  world.attach(kLaterAgent);
+  CHECK(told_after(0, 0) == 1);  // as the earlier agent was told last
+}
+
+TEST_CASE("cell: the agent is told of requests between two reports, once a second") {
+  CellWorld world;
+  world.acquired("c");
+  std::uint64_t admitted = 0;
+  const auto told_after = [&](Duration time) {
+    world.advance(time);
+    world.forget_effects();
+    world.report_usage(0, 0, ++admitted);
+    return world.performed<effect::NotifyAgent>().size();
+  };
+  CHECK(told_after(seconds(1)) == 1);
+  CHECK(told_after(milliseconds(999)) == 0);
+  CHECK(told_after(milliseconds(1)) == 1);
+  CHECK(world.performed<effect::NotifyAgent>().front().changed.part.admitted == admitted);
+}
+
+TEST_CASE("cell: a request beyond the part may be accepted later, with a larger part") {
+  CellWorld world;
+  world.acquired("c");
+  const auto most = [&](const char* tenant) {
+    world.acquired(tenant);
+    return world.performed<effect::SendQuota>().back().quota.request_blocks.value();
+  };
+  world.admit({.concurrent = 0, .blocks = 0, .revision = 2});
+  CHECK(world.performed<effect::SendQuota>().back().quota.max_blocks == 0);
+  CHECK(world.performed<effect::SendQuota>().back().quota.request_blocks.value() > 64);
+  CHECK(most("a") <= world.state.tenants.find({"a"})->policy.max_blocks);
+}
+
+TEST_CASE("cell: a quota of its tenant says that the limits are those of a cell") {
+  CellWorld world;
+  world.admit({.revision = 2, .tokens = 600});
+  world.acquired("c");
+  CHECK(world.performed<effect::SendQuota>().back().quota.of_cell);
+  world.acquired("a");
+  CHECK_FALSE(world.performed<effect::SendQuota>().back().quota.of_cell);
+}
+
+TEST_CASE("cell: the keys of one tenant can be listed alone") {
+  CellWorld world;
+  for (const char* tenant : {"a", "c"}) {
+    wire::KeyCreate create;
+    create.tenant = {tenant};
+    create.hash = hash_of_api_key(mint_api_key());
+    create.request_id = {mint_request_id()};
+    world.call(kAgent, create);
+  }
+  const auto keys = keys_of_tenant(world.state, {"c"}, world.clock.now());
+  REQUIRE(keys.size() == 1);
+  CHECK(keys.front().tenant == TenantId{"c"});
 }

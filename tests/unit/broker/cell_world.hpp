@@ -49,13 +49,14 @@ struct CellWorld : ServingWorld {
   wire::CellPart part() { return view_of_tenant(state, {"c"}, clock.now()).at(0).part.value(); }
   const wire::TenantPolicy& policy() { return state.tenants.find({"c"})->policy; }
   /// The worker reports under the quota that it got last.
-  void report_usage(std::uint32_t running, std::uint32_t waiting = 0) {
+  void report_usage(std::uint32_t running, std::uint32_t waiting = 0, std::uint64_t admitted = 0) {
     const auto& share = state.tenants.find({"c"})->shares.at(worker);
     post(UsageReported{kWorkerSocket,
                        {.tenant = {"c"},
                         .revision = share.sent.revision,
                         .running = running,
-                        .waiting = waiting}});
+                        .waiting = waiting,
+                        .admitted = admitted}});
   }
   TimePoint deadline_in_table(LeaseId lease) { return table.deadline(lease.slot); }
 };

@@ -165,6 +165,7 @@ class World {
   void perform(const effect::KillWorker&) {}
   void perform(const effect::NotifyHolder&) {}
   void perform(const effect::NotifyDraining&) {}
+  void perform(const effect::NotifyAgent&) {}
 
  private:
   World(Recovered recovered, World& before, bool table_kept);

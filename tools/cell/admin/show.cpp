@@ -149,8 +149,9 @@ Result<Answer> show_status(const Calls& calls) {
 Result<Answer> show_hosts(const Calls& calls) {
   const auto listed = TRY(calls.list(calls.keys.hosts()));
   Answer answer{
-      .table = {.columns = {{"HOST"}, {"STATE"}, {"INCARNATION", true}, {"TTL MS", true}, {"DOOR"}},
-                .rows = {}},
+      .table =
+          {.columns = {{"HOST"}, {"STATE"}, {"INCARNATION", true}, {"TTL MS", true}, {"DOORS"}},
+           .rows = {}},
       .notes = {},
       .document = {{"items", json::array()}}};
   for (const etcd::KeyValue& entry : listed.entries) {
@@ -159,12 +160,13 @@ Result<Answer> show_hosts(const Calls& calls) {
     if (!record) continue;
     answer.table.rows.push_back({host->value, state_of(*record),
                                  std::to_string(entry.created.value),
-                                 std::to_string(record->ttl_ms), cli::or_dash(record->door)});
+                                 std::to_string(record->ttl_ms),
+                                 cli::or_dash(fmt::format("{}", fmt::join(record->doors, " ")))});
     answer.document["items"].push_back({{"host", host->value},
                                         {"state", state_of(*record)},
                                         {"incarnation", entry.created.value},
                                         {"ttl_ms", record->ttl_ms},
-                                        {"door", record->door}});
+                                        {"doors", record->doors}});
   }
   return answer;
 }

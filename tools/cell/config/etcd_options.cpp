@@ -58,12 +58,13 @@ Result<std::optional<etcd::Login>> read_login(const EtcdTexts& texts) {
 
 /// Options of the agent that a file for both programs has.
 struct AgentTexts {
-  std::string host, door, broker, listen, state_dir, log_level;
+  std::string host, broker, listen, state_dir, log_level;
+  std::vector<std::string> doors;
 };
 
 void accept_agent_options(CLI::App& app, AgentTexts& ignored) {
   app.add_option("--host", ignored.host);
-  app.add_option("--door", ignored.door);
+  app.add_option("--door", ignored.doors);
   app.add_option("--broker", ignored.broker);
   app.add_option("--listen", ignored.listen);
   app.add_option("--state-dir", ignored.state_dir);

@@ -11,6 +11,11 @@ namespace {
 
 constexpr std::uint32_t kMostBlocks = 1u << 20;  // of TenantPolicy
 
+/// Every admission has a revision, so a part without one is what a ceiling left.
+bool is_void(const wire::CellPart& part, Incarnation incarnation) {
+  return part.incarnation != number_of(incarnation) || part.revision == 0;
+}
+
 }  // namespace
 
 bool can_run(const Share& share) {
@@ -39,9 +44,9 @@ wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const
 
 BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return {};
-  // Later limits have greater revisions than any that the broker has seen.
-  if (view.part->incarnation != number_of(incarnation))
-    return {.share = {}, .revision = view.part->revision};
+  // Later limits have greater revisions than any that the broker has seen. The policy of a void
+  // part keeps its rate.
+  if (is_void(*view.part, incarnation)) return {.share = {}, .revision = view.part->revision};
   const wire::TenantPolicy& policy = view.policy;
   return {.share = {.concurrent = policy.max_concurrent,
                     .blocks = policy.max_blocks,
@@ -50,21 +55,23 @@ BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
           .revision = view.part->revision};
 }
 
-Share may_run_in(const wire::TenantView& view) {
-  if (!view.part) return {};
-  return {.concurrent = view.part->may_run,
-          .blocks = view.blocks_held,
-          .reserved = view.policy.reserved_blocks,
-          .tokens_per_minute = view.policy.rates.tokens_per_minute.value_or(0)};
+wire::CellPartChanged changed_in(const wire::TenantView& view) {
+  wire::CellPartChanged changed;
+  changed.tenant = view.policy.tenant;
+  changed.part = view.part.value();
+  changed.blocks_held = view.blocks_held;
+  return changed;
+}
+
+Share may_run_in(const wire::CellPartChanged& changed) {
+  return {.concurrent = changed.part.may_run, .blocks = changed.blocks_held};
 }
 
 std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return Share();
-  const bool is_current = view.part->incarnation == number_of(incarnation);
-  // Every admission has a revision, so a part without one is what a ceiling left.
-  if (!is_current || view.part->revision == 0) return Share();
+  if (is_void(*view.part, incarnation)) return Share();
   if (!view.part->confirmed) return std::nullopt;
-  return may_run_in(view);
+  return may_run_in(changed_in(view));
 }
 
 bool may_have_key(Errc error) {

@@ -27,11 +27,14 @@ bool can_run(const Share& share);
 wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const PartOwner& owner,
                              const BrokerLimit& limit);
 
-/// The limit that the broker has. Zero without a part, or with one of another incarnation.
+/// The limit that the broker has. Zero without a part, or with one that is void.
 BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation);
-/// At most what can still run or be held there. Only of a part that every worker has confirmed:
-/// until then tokens of an earlier rate may be used.
-Share may_run_in(const wire::TenantView& view);
+/// What `cell.part_changed` would say now. Precondition: the tenant is of a cell.
+wire::CellPartChanged changed_in(const wire::TenantView& view);
+/// At most what can still run or be held there, beside the limits on reserved blocks and tokens.
+/// Only of a part that every worker has confirmed: until then tokens of an earlier rate may be
+/// used.
+Share may_run_in(const wire::CellPartChanged& changed);
 /// What can still run or be held at the broker when a part resumes. A part that a ceiling of this
 /// incarnation has made void runs nothing, and neither does one of another incarnation. Nothing
 /// while workers have not confirmed the limit, which may be zero: then wait.

@@ -44,6 +44,7 @@ struct SavedMembership {
   etcd::Revision modified;  ///< Revision of the newest beat that is known to have arrived.
   TimePoint ceiling;
   std::vector<SentBeat> sent;  ///< Beats whose outcome is not known, oldest first.
+  bool is_draining = false;    ///< The agent has drained the workers of this host.
   bool operator==(const SavedMembership&) const = default;
 };
 

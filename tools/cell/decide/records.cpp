@@ -50,8 +50,9 @@ void describe(Is<OfferedModel> auto& model, auto& fields) {
 void describe(Is<HostRecord> auto& host, auto& fields) {
   fields.field("beat", host.beat);
   fields.field("ttl_ms", host.ttl_ms, Between<std::int64_t>{0, CellConfig::kMaxTtlMs});
-  fields.with_default("door", host.door, std::string(), TextRule::Label);
+  fields.with_default("doors", host.doors, {}, MaxItems{HostRecord::kMaxDoors}, TextRule::Label);
   fields.with_default("models", host.models, {}, MaxItems{kMaxModels});
+  fields.with_default("more_models", host.has_more_models, false);
   fields.with_default("free_blocks", host.free_blocks, 0u);
   fields.with_default("draining", host.is_draining, false);
   fields.with_default("audit_head", host.audit_head, std::string(), TextRule::Label);
@@ -146,12 +147,24 @@ std::string text_of(const CellKey& key) {
   return record_text(key);
 }
 
+HostRecord fitted(HostRecord host) {
+  if (host.models.size() > kMaxModels) {
+    host.models.resize(kMaxModels);
+    host.has_more_models = true;
+  }
+  while (!host.models.empty() && record_text(host).size() > HostRecord::kMaxBytes) {
+    host.models.pop_back();
+    host.has_more_models = true;
+  }
+  return host;
+}
+
 Result<std::string> text_of(const HostRecord& host) {
   std::string text = record_text(host);
   if (text.size() <= HostRecord::kMaxBytes) return text;
   return fail(Errc::MessageTooLarge,
-              fmt::format("the record of this host has {} bytes, and at most {} are allowed; serve "
-                          "fewer models here, or give them shorter names",
+              fmt::format("the record of this host has {} bytes, and at most {} are allowed; give "
+                          "it fewer or shorter doors",
                           text.size(), HostRecord::kMaxBytes));
 }
 

@@ -43,18 +43,31 @@ struct OfferedModel {
   bool operator==(const OfferedModel&) const = default;
 };
 
-/// `hosts/H`: one beat. A host runs under its TTL, not under that of a later CellConfig.
+/// `hosts/H`: one beat, by which gateways know the host:
+///
+///     {"beat": "81…", "ttl_ms": 30000, "doors": ["http://10.0.0.5:8080"],
+///      "models": [{"name": "m", "identity": "sha256:…/int8/f16/4"}], "free_blocks": 812,
+///      "draining": true, "audit_head": "17:9f86…"}
+///
+/// Its incarnation is the create revision of the key. A host runs under its TTL, not under that of
+/// a later CellConfig. All but `beat` and `ttl_ms` are what the host last learned from its broker:
+/// a gateway still asks each door for its readiness and its load.
 struct HostRecord {
   /// Each beat of each host is written to every member of etcd and sent to every gateway.
   static constexpr std::size_t kMaxBytes = 512;
+  static constexpr std::size_t kMaxDoors = 8;
 
   BeatId beat;
-  std::int64_t ttl_ms = 0;  ///< See CellConfig.
-  std::string door;         ///< Where gateways reach its workers: an address; empty: none.
-  std::vector<OfferedModel> models;
-  std::uint32_t free_blocks = 0;
+  std::int64_t ttl_ms = 0;         ///< See CellConfig.
+  std::vector<std::string> doors;  ///< Addresses of its workers in the form of a gateway's `hosts`.
+  std::vector<OfferedModel> models;  ///< What its ready workers serve, by name.
+  bool has_more_models = false;      ///< `models` lacks those that do not fit into kMaxBytes.
+  std::uint32_t free_blocks = 0;     ///< KV blocks that its broker can lease at once.
+  /// The host takes no new text, and its running ones should continue elsewhere.
   bool is_draining = false;
-  std::string audit_head;  ///< Head of the audit chain of its broker; empty: none.
+  /// Head of its broker's audit chain: the sequence number, ":" and the first 32 digits of the
+  /// hash. Empty: the broker keeps none.
+  std::string audit_head;
 
   Duration ttl() const { return std::chrono::milliseconds(ttl_ms); }
   bool operator==(const HostRecord&) const = default;
@@ -117,6 +130,8 @@ std::string text_of(const CellConfig& config);
 std::string text_of(const WantedHost& wanted);
 std::string text_of(const CellPolicy& policy);
 std::string text_of(const CellKey& key);
+/// Leaves out the last models until the text fits into kMaxBytes.
+HostRecord fitted(HostRecord host);
 /// Errors: MessageTooLarge above kMaxBytes.
 Result<std::string> text_of(const HostRecord& host);
 

@@ -16,6 +16,7 @@ struct SavedText {
     std::int64_t ttl_ms = 0;
   };
   std::vector<Sent> sent;
+  bool is_draining = false;
 };
 
 constexpr Between<std::int64_t> kTime{0, std::numeric_limits<std::int64_t>::max()};
@@ -32,6 +33,7 @@ void describe(Is<SavedText> auto& saved, auto& fields) {
   fields.field("modified", saved.modified, kRevisions);
   fields.field("ceiling_boottime_ns", saved.ceiling_boottime_ns, kTime);
   fields.field("sent", saved.sent, MaxItems{Membership::kMaxSent});
+  fields.with_default("draining", saved.is_draining, false);
 }
 
 }  // namespace
@@ -41,7 +43,8 @@ std::string text_of(const SavedMembership& saved, std::string_view boot_id) {
                  .incarnation = saved.incarnation.value,
                  .modified = saved.modified.value,
                  .ceiling_boottime_ns = saved.ceiling.boottime_ns,
-                 .sent = {}};
+                 .sent = {},
+                 .is_draining = saved.is_draining};
   for (const SentBeat& beat : saved.sent) {
     const auto ttl = std::chrono::duration_cast<std::chrono::milliseconds>(beat.ttl);
     text.sent.push_back({beat.beat, beat.sent.boottime_ns, ttl.count()});
@@ -63,7 +66,8 @@ Result<SavedMembership> read_saved_membership(std::string_view text, std::string
   SavedMembership saved{.incarnation = {read->incarnation},
                         .modified = {read->modified},
                         .ceiling = {read->ceiling_boottime_ns},
-                        .sent = {}};
+                        .sent = {},
+                        .is_draining = read->is_draining};
   for (const SavedText::Sent& beat : read->sent)
     saved.sent.push_back(
         {beat.beat, {beat.sent_boottime_ns}, std::chrono::milliseconds(beat.ttl_ms)});

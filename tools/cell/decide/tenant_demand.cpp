@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace leasehold::cell {
 namespace {
@@ -18,11 +19,10 @@ void TenantDemand::seen(std::uint32_t requests, TimePoint now) {
   since_ = now;
 }
 
-Share TenantDemand::of(const Share& limits) const {
+Share TenantDemand::share() const {
   if (level_ == 0) return {};
-  Share demand = limits;
-  demand.concurrent = std::min(level_, limits.concurrent);
-  return demand;
+  constexpr std::uint32_t kAll = std::numeric_limits<std::uint32_t>::max();
+  return {.concurrent = level_, .blocks = kAll, .reserved = kAll, .tokens_per_minute = kAll};
 }
 
 }  // namespace leasehold::cell

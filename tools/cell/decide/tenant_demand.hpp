@@ -14,10 +14,13 @@ class TenantDemand {
   /// A tenant without requests for this time returns its part.
   static constexpr Duration kIdle = std::chrono::seconds(10);
 
-  /// `requests`: running and waiting ones, at `now`.
+  /// `requests`: running and waiting ones, at `now`. Call it also while they do not change.
   void seen(std::uint32_t requests, TimePoint now);
-  /// Zero without requests; otherwise all limits per host, but only the requests that it has.
-  Share of(const Share& limits) const;
+  /// The host may run nothing at `now`, so this time is not idle.
+  void hold(TimePoint now) { since_ = now; }
+  /// Zero without requests; otherwise the requests that the host has, and of the rest all that the
+  /// tenant has (TenantPart::wants).
+  Share share() const;
 
  private:
   std::uint32_t level_ = 0;  // 0 or a power of two

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -53,14 +54,27 @@ void TenantPart::set_limit(const Share& share) {
 void TenantPart::confirmed(std::uint64_t revision, const Share& may_run) {
   if (revision != limit_.revision) return;
   may_run_ = greater(limit_.share, smaller(may_run, may_run_));
-  if (may_run_ != recorded_) is_due_ = true;
+  if (may_run_ == recorded_) return;
+  const bool is_planned = stage_ == Stage::Write && next_.has_value();
+  if (!is_planned || !plan_again()) is_due_ = true;
+}
+
+/// Replaces a write that was not sent. It compares what was read, so it need not be read again.
+Result<void> TenantPart::plan_again() {
+  stage_ = Stage::Idle;
+  next_.reset();
+  return decide();
 }
 
 // ---------------------------------------------------------------- calls
 
-etcd::Transaction TenantPart::read_ledger() const {
+/// Reads the hosts of the last view, too. Most often these are all that have a part.
+etcd::Transaction TenantPart::read_ledger() {
   etcd::Transaction read = ledger_read(keys_, tenant_);
   read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.mail(owner_->host, tenant_))});
+  read_hosts_ = hosts_of(view_);
+  etcd::Transaction members = members_read(keys_, view_);
+  std::ranges::move(members.success, std::back_inserter(read.success));
   return read;
 }
 
@@ -112,11 +126,11 @@ void TenantPart::distrust_write() {
 
 Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
   view_ = TRY(view_of(reply));
-  const auto& mail = reply.found.back();
+  const auto& mail = reply.found.at(2);
   view_.mail = mail.empty() ? etcd::Revision() : mail.front().modified;
-  etcd::Transaction members = members_read(keys_, view_);
-  if (members.success.empty()) return decide();
-  next_ = std::move(members);
+  view_.members = members_in(keys_, reply);
+  if (std::ranges::includes(read_hosts_, hosts_of(view_))) return decide();
+  next_ = members_read(keys_, view_);
   stage_ = Stage::ReadMembers;
   return {};
 }
@@ -142,7 +156,7 @@ Ledger TenantPart::drop_void_parts(etcd::Transaction& write) const {
 /// The shares of this host and of the others, in their order. All hosts compute the same division,
 /// so it is made in the order of the owners.
 std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
-  std::vector<std::pair<PartOwner, Claim>> claims{{*owner_, {recorded_, demand_}}};
+  std::vector<std::pair<PartOwner, Claim>> claims{{*owner_, {recorded_, demand()}}};
   for (const Part& part : others.parts) claims.push_back({part.owner, {part.share, part.demand}});
   std::vector<std::size_t> order(claims.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -159,7 +173,7 @@ std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
 /// one lowers its part.
 void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& shares,
                            etcd::Transaction& write) const {
-  const bool is_short = !demand_.fits(plan_.written);
+  const bool is_short = !demand().fits(plan_.written);
   const bool is_lowering = !recorded_.fits(plan_.written);
   for (std::size_t i = 0; i < others.parts.size(); ++i) {
     const Part& part = others.parts[i];
@@ -173,12 +187,12 @@ void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& share
 
 /// Returns nothing if the ledger needs no entry for this host.
 std::optional<Part> TenantPart::new_part() const {
-  const bool wants_some = !demand_.is_zero() && !view_.policy.limits.is_zero();
+  const bool wants_some = !demand().is_zero();
   if (plan_.written.is_zero() && !wants_some) return std::nullopt;
   const Part* earlier = view_.ledger.find(*owner_);
   Part part{.owner = *owner_,
             .share = plan_.written,
-            .demand = demand_,
+            .demand = demand(),
             .as_of = view_.policy_modified,
             .instead_of = earlier ? earlier->instead_of : std::nullopt};
   if (!may_run_.fits(view_.policy.limits) && earlier) part.as_of = earlier->as_of;
@@ -195,7 +209,7 @@ Result<void> TenantPart::decide() {
       .failure = {}};
   Ledger ledger = drop_void_parts(write);
   const std::vector<Share> shares = divide_among(ledger);
-  plan_.target = demand_.is_zero() ? Share() : shares.front();
+  plan_.target = demand().is_zero() ? Share() : shares.front();
   set_limit(smaller(limit_.share, plan_.target));
   const Share free = without(view_.policy.limits, counting_sum(ledger, view_.members));
   plan_.written = greater(may_run_, smaller(plan_.target, free));

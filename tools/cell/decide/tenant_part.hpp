@@ -11,6 +11,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/result.hpp"
@@ -41,8 +42,11 @@ class TenantPart {
   void resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run);
   /// The membership has ended. The limit is zero, and the leases of the tenant must be revoked.
   void fenced();
-  /// What the workers of this host could use. Zero returns the part.
+  /// What the workers of this host could use; beyond the tenant's limits it counts as these. Zero
+  /// returns the part.
   void wants(const Share& demand);
+  /// The tenant's limits over all hosts, as last read.
+  const Share& limits() const { return view_.policy.limits; }
   /// A mail for this tenant has arrived, or the host could use more: reads the ledger again.
   void look_again() { is_due_ = true; }
 
@@ -52,11 +56,17 @@ class TenantPart {
   void confirmed(std::uint64_t revision, const Share& may_run);
   /// True if the host could use more than it has; the caller then calls `look_again` from time to
   /// time.
-  bool is_short() const { return owner_ && !demand_.fits(recorded_); }
+  bool is_short() const { return owner_ && !demand().fits(recorded_); }
   /// The ledger has no part of this host, and there is nothing to do. The caller may forget it.
   bool is_returned() const {
     return limit_.share.is_zero() && recorded_.is_zero() && is_certain_ && !is_due_ &&
            !is_calling_ && !next_;
+  }
+
+  /// If the broker confirms the limit before `next_call`, that call lowers the part in the ledger.
+  /// The caller may wait briefly for that; otherwise lowering takes further calls.
+  bool awaits_confirmation() const {
+    return stage_ == Stage::Write && next_ && !may_run_.fits(limit_.share);
   }
 
   /// The next call to etcd. Nothing: there is nothing to do, or a call is running.
@@ -74,8 +84,10 @@ class TenantPart {
     Share written;  // what the ledger will say
   };
 
-  etcd::Transaction read_ledger() const;
+  Share demand() const { return smaller(demand_, limits()); }
+  etcd::Transaction read_ledger();
   Result<void> take_view(const etcd::TransactionReply& reply);
+  Result<void> plan_again();
   Result<void> decide();
   Ledger drop_void_parts(etcd::Transaction& write) const;
   std::vector<Share> divide_among(const Ledger& others) const;
@@ -100,6 +112,7 @@ class TenantPart {
   bool is_calling_ = false;
   std::optional<PartOwner> caller_;  // whose call is running
   std::optional<etcd::Transaction> next_;
+  std::set<HostName> read_hosts_;  // whose membership comes with the ledger
   TenantView view_;
   Plan plan_;
 };

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <set>
-
 #include "common/expects.hpp"
 
 namespace leasehold::cell {
@@ -54,11 +52,15 @@ Result<TenantView> view_of(const etcd::TransactionReply& reply) {
   return view;
 }
 
-etcd::Transaction members_read(const CellKeys& keys, const TenantView& view) {
+std::set<HostName> hosts_of(const TenantView& view) {
   std::set<HostName> hosts;
   for (const Part& part : view.ledger.parts) hosts.insert(part.owner.host);
+  return hosts;
+}
+
+etcd::Transaction members_read(const CellKeys& keys, const TenantView& view) {
   etcd::Transaction read;
-  for (const HostName& host : hosts)
+  for (const HostName& host : hosts_of(view))
     read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys.host(host))});
   return read;
 }

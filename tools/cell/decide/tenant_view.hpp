@@ -1,6 +1,8 @@
 /// What was read from etcd about one tenant, in two reads. Writers compare its revisions. Pure.
 #pragma once
 
+#include <set>
+
 #include "common/result.hpp"
 #include "ipc/etcd/etcd_types.hpp"
 #include "tools/cell/decide/cell_keys.hpp"
@@ -22,6 +24,9 @@ etcd::Transaction ledger_read(const CellKeys& keys, const TenantId& tenant);
 /// Errors: BadRequest for a value that is wrong, and for a part that no host can have written; then
 /// nothing may be granted.
 Result<TenantView> view_of(const etcd::TransactionReply& reply);
+
+/// The hosts that have a part.
+std::set<HostName> hosts_of(const TenantView& view);
 
 /// Reads the keys of the hosts that have a part. Empty without such hosts.
 etcd::Transaction members_read(const CellKeys& keys, const TenantView& view);

@@ -42,9 +42,11 @@ std::string name_of(const RateOwner& owner) {
 }
 
 /// The command that raises a limit of the owner.
-std::string raise_with(const RateOwner& owner, std::string_view option) {
-  return fmt::format("raise the limit with `brokerctl {} {}`",
-                     owner.key.value.empty() ? "tenants admit" : "keys update", option);
+std::string raise_with(const RateOwner& owner, std::string_view option, bool is_of_cell) {
+  const bool is_key = !owner.key.value.empty();
+  if (is_of_cell && is_key) return "raise the key's limit with `brokerctl cell keys`";
+  return fmt::format("raise the limit with `brokerctl {}{} {}`", is_of_cell ? "cell " : "",
+                     is_key ? "keys update" : "tenants admit", option);
 }
 
 std::vector<RateOwner> owners_of(const TenantId& tenant, const ApiKeyId& key) {
@@ -62,16 +64,17 @@ std::unexpected<Error> wait_error(Errc code, Duration wait, std::string detail) 
 }
 
 Result<void> check_tokens(const RateOwner& owner, RateAllowance& allowance,
-                          const RateDemand& demand, TimePoint now) {
+                          const RateDemand& demand, bool is_of_cell, TimePoint now) {
   if (allowance.limit() == 0) return {};
   const Duration wait =
       allowance.wait_for(std::min<std::uint64_t>(demand.needed, allowance.limit()), now);
   if (wait == Duration::zero()) return {};
-  return wait_error(Errc::QuotaTokens, wait,
-                    fmt::format("{} may use {} per minute on this worker, and the request's "
-                                "{} are available in {} ms; retry then, ask for fewer, or {}",
-                                name_of(owner), counted(allowance.limit(), "token"), demand.needed,
-                                ms_until(wait), raise_with(owner, "--tokens-per-minute")));
+  return wait_error(
+      Errc::QuotaTokens, wait,
+      fmt::format("{} may use {} per minute on this worker, and the request's "
+                  "{} are available in {} ms; retry then, ask for fewer, or {}",
+                  name_of(owner), counted(allowance.limit(), "token"), demand.needed,
+                  ms_until(wait), raise_with(owner, "--tokens-per-minute", is_of_cell)));
 }
 
 /// An owner with a limit of requests per minute may rebind at least this often per minute in
@@ -83,14 +86,16 @@ std::uint32_t rebinds_per_minute(const wire::RateParts& parts) {
   return std::max(*parts.requests_per_minute, kLeastRebindsPerMinute);
 }
 
-Result<void> check_requests(const RateOwner& owner, RateAllowance& allowance, TimePoint now) {
+Result<void> check_requests(const RateOwner& owner, RateAllowance& allowance, bool is_of_cell,
+                            TimePoint now) {
   const Duration wait = allowance.wait_for(1, now);
   if (wait == Duration::zero()) return {};
-  return wait_error(Errc::QuotaRequests, wait,
-                    fmt::format("{} may start {} per minute on this worker, and the next "
-                                "is free in {} ms; retry then, or {}",
-                                name_of(owner), counted(allowance.limit(), "request"),
-                                ms_until(wait), raise_with(owner, "--requests-per-minute")));
+  return wait_error(
+      Errc::QuotaRequests, wait,
+      fmt::format("{} may start {} per minute on this worker, and the next "
+                  "is free in {} ms; retry then, or {}",
+                  name_of(owner), counted(allowance.limit(), "request"), ms_until(wait),
+                  raise_with(owner, "--requests-per-minute", is_of_cell)));
 }
 
 }  // namespace
@@ -156,8 +161,10 @@ void RateAllowances::set_quota(const wire::TenantQuota& quota, TimePoint now) {
     named.insert({quota.tenant, key.key});
   }
   for (auto it = limited_.lower_bound({quota.tenant, {}});
-       it != limited_.end() && it->first.tenant == quota.tenant;)
+       it != limited_.end() && it->first.tenant == quota.tenant;) {
+    it->second.is_of_cell = quota.of_cell;
     it = named.contains(it->first) ? std::next(it) : limited_.erase(it);
+  }
 }
 
 /// The limit of tokens per minute over all workers, which is at least this worker's part, bounds a
@@ -241,14 +248,14 @@ Result<void> RateAllowances::check_size(const RateOwner& owner, const Limited& l
                 fmt::format("prompt and answer need {} tokens, and {} may use {} per day; ask for "
                             "fewer tokens, or {}",
                             demand.needed, name_of(owner), *limited.request_day_tokens,
-                            raise_with(owner, "--tokens-per-day")));
+                            raise_with(owner, "--tokens-per-day", limited.is_of_cell)));
   }
   if (limited.tokens.limit() == 0 || demand.tokens <= limited.most_per_request) return {};
   return fail(Errc::BadRequest,
               fmt::format("prompt and answer are up to {} tokens, and {} may use {} per minute; "
                           "ask for fewer tokens, or {}",
                           demand.tokens, name_of(owner), limited.most_per_request,
-                          raise_with(owner, "--tokens-per-minute")));
+                          raise_with(owner, "--tokens-per-minute", limited.is_of_cell)));
 }
 
 Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
@@ -258,10 +265,12 @@ Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
                 fmt::format("{} has {} on this worker, of at most {}; wait until one "
                             "ends, or {}",
                             name_of(owner), counted(limited.requests_here, "request"),
-                            *limited.max_concurrent, raise_with(owner, "--max-concurrent")));
+                            *limited.max_concurrent,
+                            raise_with(owner, "--max-concurrent", limited.is_of_cell)));
   }
-  if (limited.requests.limit() > 0) TRY(check_requests(owner, limited.payer_of(demand, now), now));
-  TRY(check_tokens(owner, limited.tokens, demand, now));
+  if (limited.requests.limit() > 0)
+    TRY(check_requests(owner, limited.payer_of(demand, now), limited.is_of_cell, now));
+  TRY(check_tokens(owner, limited.tokens, demand, limited.is_of_cell, now));
   if (!limited.tokens_today) return {};
   const std::uint64_t left = *limited.tokens_today;
   if (limited.held_tokens + demand.needed <= left) return {};
@@ -274,7 +283,7 @@ Result<void> RateAllowances::check(const RateOwner& owner, Limited& limited,
                   name_of(owner), counted(left, "token"), std::min(left, limited.held_tokens),
                   demand.needed,
                   fits_today ? "retry when one has ended" : "the next day begins at 00:00 UTC",
-                  raise_with(owner, "--tokens-per-day")));
+                  raise_with(owner, "--tokens-per-day", limited.is_of_cell)));
 }
 
 void RateAllowances::give_back(const RateOwner& owner, const RateReturn& returned) {

@@ -110,6 +110,7 @@ class RateAllowances {
     std::uint64_t held_tokens = 0;  ///< Tokens needed by requests that run or wait.
     std::optional<std::uint32_t> max_concurrent{};
     std::uint32_t requests_here = 0;  ///< Requests of the owner that run or wait on this worker.
+    bool is_of_cell = false;          ///< See wire::TenantQuota.
     std::optional<std::uint64_t> request_day_tokens{};  ///< The most that one request may need.
 
     /// The allowance that pays for the start of this request. Precondition: requests are limited.

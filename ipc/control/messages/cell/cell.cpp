@@ -29,6 +29,12 @@ void describe(Is<CellAdmit> auto& m, auto& fields) {
   fields.field("first_credit_ms", m.first_credit_ms, Between<std::uint32_t>{0, 60'000});
 }
 
+void describe(Is<CellPartChanged> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("part", m.part);
+  fields.field("blocks_held", m.blocks_held);
+}
+
 static Result<void> validate(const CellAdmit& admit) {
   if (admit.policy.cell) return {};
   return fail(Errc::BadRequest, "field 'policy.cell' is missing; name the cell of the tenant");
@@ -39,5 +45,6 @@ template struct Message<CellAttached>;
 template struct Message<CellCeiling>;
 template struct Message<CellAdmit>;
 template struct Message<CellPart>;
+template struct Message<CellPartChanged>;
 
 }  // namespace leasehold::wire

@@ -2,8 +2,9 @@
 /// its part of their limits. The rules for all messages are in ipc/control/messages.hpp.
 ///
 /// The agent calls `cell.attach` first, then reads the parts with `tenant.list`, then sends
-/// `cell.ceiling` whenever the ceiling moves and `cell.admit` whenever a part changes. All calls of
-/// this header get PermissionDenied on a connection that is not the agent's.
+/// `cell.ceiling` whenever the ceiling moves and `cell.admit` whenever a part changes. The broker
+/// answers with `cell.part_changed` as workers follow. All calls of this header get
+/// PermissionDenied on a connection that is not the agent's.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +68,21 @@ struct CellPart : Message<CellPart> {
   /// and workers have confirmed it.
   std::uint32_t may_run = 0;
   std::uint32_t demand = 0;  ///< Running and waiting requests in the workers' last reports.
+  /// Requests that the workers have admitted. It changes with each use, also with one between two
+  /// reports; it falls when a worker's last lease ends.
+  std::uint64_t admitted = 0;
   /// True if each worker has confirmed its quota, so none uses tokens at an earlier rate.
   bool confirmed = true;
+};
+
+/// `cell.part_changed`, a notification of the broker to the agent: what may still be done under a
+/// part has changed. It is sent when the part is confirmed, when what exceeds its limits changes,
+/// when its demand passes a power of two, and once a second while requests are admitted.
+struct CellPartChanged : Message<CellPartChanged> {
+  static constexpr std::string_view kMethod = "cell.part_changed";
+  TenantId tenant;
+  CellPart part;
+  std::uint32_t blocks_held = 0;  ///< KV blocks of leases that are not fenced.
 };
 
 }  // namespace leasehold::wire

@@ -1,4 +1,4 @@
-#include "ipc/control/messages/cell/key_resolve.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "sample_of.hpp"
 
 namespace leasehold::testing {
@@ -20,7 +20,8 @@ std::vector<MessageSample> key_and_audit_samples() {
            "requests_per_minute":6,"tokens_per_day":7})",
                       {"expires_unix_ms", "last_used_unix_ms", "max_concurrent",
                        "tokens_per_minute", "requests_per_minute", "tokens_per_day"}),
-      sample<KeyList>("KeyList", R"({"after":"0011223344556677","limit":7})", {"after", "limit"}),
+      sample<KeyList>("KeyList", R"({"tenant":"acme","after":"0011223344556677","limit":7})",
+                      {"tenant", "after", "limit"}),
       sample<LeaseAcquire>("LeaseAcquire with a key",
                            R"({"tenant":"acme","blocks":8,"ttl_ms":0,"api_key":"lh-00",
            "request_id":"r-1"})",
@@ -90,10 +91,16 @@ std::vector<MessageSample> key_and_audit_samples() {
            "incarnation":7,"revision":1,"first_credit_ms":60000})"),
       sample<CellPart>(
           "CellPart",
-          R"({"incarnation":7,"revision":18446744073709551615,"may_run":4,"demand":3,"confirmed":true})"),
+          R"({"incarnation":7,"revision":18446744073709551615,"may_run":4,"demand":3,"admitted":9,"confirmed":true})",
+          {"admitted"}),
+      sample<CellPartChanged>(
+          "CellPartChanged",
+          R"({"tenant":"acme","part":{"incarnation":7,"revision":2,"may_run":4,"demand":3,"admitted":9,"confirmed":false},
+           "blocks_held":12})"),
       sample<KeyResolve>(
           "KeyResolve",
           R"({"hash":"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})"),
+      sample<PartWant>("PartWant", R"({"tenant":"acme"})"),
   };
 }
 

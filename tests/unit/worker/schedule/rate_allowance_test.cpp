@@ -77,6 +77,20 @@ TEST_CASE(
   CHECK(wait_ms() == 84'000);
 }
 
+TEST_CASE("rate allowances: a refused tenant of a cell is told to use `brokerctl cell`") {
+  RateAllowances allowances;
+  wire::TenantQuota quota = limited(600, 600);
+  const auto detail = [&] {
+    allowances.set_quota(quota, kStart);
+    (void)allowances.take({"t"}, {}, all_of(600), kStart);
+    return allowances.take({"t"}, {}, all_of(600), kStart).error().detail;
+  };
+  CHECK_THAT(detail(), Catch::Matchers::Contains("`brokerctl tenants admit --tokens-per-minute`"));
+  quota.of_cell = true;
+  CHECK_THAT(detail(),
+             Catch::Matchers::Contains("`brokerctl cell tenants admit --tokens-per-minute`"));
+}
+
 TEST_CASE("rate allowance: a debt is paid by time, and the largest overflows nothing") {
   RateAllowance allowance = full(1);
   for (int i = 0; i < 100; ++i) allowance.charge(~std::uint32_t{0}, kStart);

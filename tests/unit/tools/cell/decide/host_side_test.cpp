@@ -29,16 +29,26 @@ wire::TenantView shown(const wire::CellAdmit& admission) {
 
 TEST_CASE("cell demand: it rises at once, and falls ten seconds after the last such load") {
   TenantDemand demand;
-  CHECK(demand.of(kLimits).is_zero());
+  CHECK(demand.share().is_zero());
   demand.seen(3, after_ms(0));
-  CHECK(demand.of(kLimits).concurrent == 4);
-  CHECK(demand.of(kLimits).blocks == kLimits.blocks);
+  CHECK(demand.share().concurrent == 4);
+  CHECK(kLimits.blocks <= demand.share().blocks);
   demand.seen(40, after_ms(1));
-  CHECK(demand.of(kLimits).concurrent == 20);
+  CHECK(demand.share().concurrent == 64);
   demand.seen(0, after_ms(10'000));
-  CHECK(demand.of(kLimits).concurrent == 20);
+  CHECK(demand.share().concurrent == 64);
   demand.seen(0, after_ms(10'001));
-  CHECK(demand.of(kLimits).is_zero());
+  CHECK(demand.share().is_zero());
+}
+
+TEST_CASE("cell demand: time in which the host may run nothing is not idle time") {
+  TenantDemand demand;
+  demand.seen(3, after_ms(0));
+  demand.hold(after_ms(30'000));
+  demand.seen(0, after_ms(39'999));
+  CHECK_FALSE(demand.share().is_zero());
+  demand.seen(0, after_ms(40'000));
+  CHECK(demand.share().is_zero());
 }
 
 TEST_CASE("cell part: the broker's words and back are the same limit") {
@@ -82,6 +92,14 @@ TEST_CASE("cell part: a void part resumes at once with nothing") {
   CHECK(may_run_at_resume(view, {8}) == Share());
   view.part->revision = 0;  // a ceiling of this incarnation took the part away
   CHECK(may_run_at_resume(view, kOwner.incarnation) == Share());
+}
+
+// The broker takes requests and blocks from a void part, and keeps its rate.
+TEST_CASE("cell part: a void part has no limit, not even the rate that its policy still has") {
+  auto view = shown(admission_of({"c"}, {"ann"}, kOwner, {.share = kLimits, .revision = 4}));
+  view.part->revision = 0;
+  view.policy.max_concurrent = view.policy.max_blocks = 0;
+  CHECK(limit_in(view, kOwner.incarnation) == BrokerLimit());
 }
 
 TEST_CASE("cell keys: a key that the broker refused is not counted among those that it has") {

@@ -326,6 +326,66 @@ TEST_CASE("change: it is applied when every counting part is newer or gone") {
   CHECK(b.limit() == Share());
 }
 
+TEST_CASE("part: a limit that is confirmed before the write is lowered by that write") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  REQUIRE(cell.has_mail("a"));
+  a.part.look_again();
+  while (!a.part.awaits_confirmation()) {
+    const auto read = a.part.next_call();
+    REQUIRE(read);
+    REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  }
+  a.apply();
+  CHECK_FALSE(a.part.awaits_confirmation());
+  auto write = a.part.next_call();
+  REQUIRE(write);
+  REQUIRE_FALSE(write->conditions.empty());
+  REQUIRE(a.part.replied(cell.etcd.execute(*write)));
+  CHECK(a.recorded() == requests(4));
+}
+
+TEST_CASE("part: the members of the last view are read with the ledger") {
+  Cell cell;
+  Host a(cell, "a", 8), b(cell, "b", 8);
+  REQUIRE(a.run());
+  REQUIRE(b.run());
+  const auto reads = [&] {
+    b.part.look_again();
+    int count = 0;
+    for (auto call = b.part.next_call(); call; call = b.part.next_call()) {
+      if (call->conditions.empty()) ++count;
+      REQUIRE(b.part.replied(cell.etcd.execute(*call)));
+    }
+    return count;
+  };
+  (void)reads();
+  CHECK(reads() == 1);
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  cell.join("a");
+  CHECK(reads() == 1);
+  CHECK(b.limit() == requests(8));  // the part of the earlier a is void
+}
+
+TEST_CASE("part: a demand beyond the tenant's limits counts as these limits") {
+  Cell cell;
+  Host a(cell, "a", 100);
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(cell.ledger().parts.front().demand == requests(8));
+  CHECK_FALSE(a.part.is_short());
+  cell.set_policy(requests(20));
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(20));
+}
+
 TEST_CASE("records: wrong values are named, and unknown fields are ignored") {
   const auto problem = [](const std::string& value) {
     const auto read = read_config(kKeys.config(), value);
@@ -338,15 +398,28 @@ TEST_CASE("records: wrong values are named, and unknown fields are ignored") {
   CHECK_THAT(problem(R"({"version":2,"ttl_ms":5000,"slack_ms":500})"), Contains("version"));
   CHECK_THAT(problem(R"({"version":1,"ttl_ms":500,"slack_ms":500})"), Contains("ttl_ms is 500"));
   CHECK_THAT(problem(R"({"version":1,"ttl_ms":"5 s","slack_ms":500})"), Contains("ttl_ms"));
-  HostRecord host{.beat = {7}, .ttl_ms = 30'000, .door = "10.0.0.5:8443", .free_blocks = 12};
+}
+
+TEST_CASE("records: a beat leaves out the models that do not fit, and says so") {
+  HostRecord host{.beat = {7},
+                  .ttl_ms = 30'000,
+                  .doors = {"http://10.0.0.5:8080", "unix:/run/w2"},
+                  .free_blocks = 12,
+                  .is_draining = true,
+                  .audit_head = "17:" + std::string(32, 'a')};
   CHECK(read_host("k", text_of(host).value()).value() == host);
-  for (int i = 0; i < 8; ++i)
+  CHECK(fitted(host) == host);
+  for (int i = 0; i < 20; ++i)
     host.models.push_back(
         {"model " + std::to_string(i),
          TextIdentity::parse("sha256:" + std::string(64, '1') + "/int8/f16/1").value()});
   const auto text = text_of(host);
   REQUIRE(!text);
   CHECK(text.error().code == Errc::MessageTooLarge);
+  const HostRecord announced = read_host("k", text_of(fitted(host)).value()).value();
+  CHECK(announced.has_more_models);
+  REQUIRE(announced.models.size() == 2);
+  CHECK(announced.models.front().name == "model 0");
 }
 
 TEST_CASE("keys: names in keys are read only from keys of their kind") {

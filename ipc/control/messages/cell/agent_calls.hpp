@@ -1,9 +1,11 @@
 /// Worker → agent of a cell. The rules for all messages are in ipc/control/messages.hpp.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
+#include "common/clock.hpp"
 #include "ipc/control/messages/common.hpp"
 
 namespace leasehold::wire {
@@ -15,6 +17,14 @@ namespace leasehold::wire {
 struct KeyResolve : Message<KeyResolve> {
   static constexpr std::string_view kMethod = "key.resolve";
   std::string hash;  ///< hash_of_api_key.
+};
+
+/// `part.want`, a notification: a request of this tenant was refused because this host's part of
+/// its limits is used up. The agent looks for a larger part, at most once per kPause and tenant.
+struct PartWant : Message<PartWant> {
+  static constexpr std::string_view kMethod = "part.want";
+  static constexpr Duration kPause = std::chrono::milliseconds(200);
+  TenantId tenant;
 };
 
 }  // namespace leasehold::wire

@@ -1,5 +1,5 @@
 // Worker → agent of a cell.
-#include "ipc/control/messages/cell/key_resolve.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 
 #include "ipc/control/messages/codec.hpp"
 
@@ -9,6 +9,11 @@ void describe(Is<KeyResolve> auto& m, auto& fields) {
   fields.field("hash", m.hash, TextRule::HexKey);
 }
 
+void describe(Is<PartWant> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+}
+
 template struct Message<KeyResolve>;
+template struct Message<PartWant>;
 
 }  // namespace leasehold::wire
