@@ -14,7 +14,7 @@ std::unexpected<Error> expired(const journal::ApiKeyRow& key) {
   const std::string name = key.name.empty() ? "" : fmt::format(" ({})", key.name);
   return fail(Errc::BadToken,
               fmt::format("the API key {}{} expired at {:%Y-%m-%dT%H:%M:%SZ}; ask the operator to "
-                          "prolong it with `brokerctl keys update`, or for a new one",
+                          "prolong it (`keys update`), or for a new one",
                           key.id.value, name, fmt::gmtime(key.expires_unix_ms / 1000)));
 }
 

@@ -95,6 +95,7 @@ void Agent::resume() {
     broker_.state().set_draining(is_draining_);
     spdlog::info("membership resumed cell={} host={} incarnation={}", options_.address.cell.value,
                  options_.host.value, (*saved)->incarnation.value);
+    report_member();
   }
 }
 
@@ -198,6 +199,11 @@ Result<void> Agent::save() const {
   return file_.write(saved);
 }
 
+void Agent::report_member() const {
+  notify_service_manager(
+      fmt::format("STATUS=Member of {} as {}", options_.address.cell.value, options_.host.value));
+}
+
 void Agent::enter(MembershipChange change) {
   switch (change) {
     case MembershipChange::Joined: {
@@ -207,8 +213,7 @@ void Agent::enter(MembershipChange change) {
       spdlog::info("host joined cell={} host={} incarnation={} ceiling_in_ms={}",
                    options_.address.cell.value, options_.host.value, owner->incarnation.value,
                    time_to(membership_.ceiling(), clock_.now()));
-      notify_service_manager(fmt::format("READY=1\nSTATUS=Member of {} as {}",
-                                         options_.address.cell.value, options_.host.value));
+      report_member();
       return;
     }
     case MembershipChange::Renewed:

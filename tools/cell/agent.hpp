@@ -46,6 +46,7 @@ class Agent {
   void enter(MembershipChange change);
   void obey_operator();
   void tell_broker() { broker_.set_membership(membership_.owner(), membership_.ceiling()); }
+  void report_member() const;
   void report_lost(const Error& error);
   void report_ceiling();
   Duration time_to_next_beat() const;

@@ -23,6 +23,8 @@ Result<void> run(cell::Options options) {
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](const boost::system::error_code&, int) { io.stop(); });
   TRY(agent->start());
+  // Not when it has joined: etcd may be away for longer than a service manager waits for a start.
+  notify_service_manager("READY=1\nSTATUS=Joining the cell");
   io.run();
   notify_service_manager("STOPPING=1");
   spdlog::info("agent stops");

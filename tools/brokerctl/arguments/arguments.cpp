@@ -147,14 +147,16 @@ cli::OtherWords other_words() {
 bool is_list(const Verb& verb) {
   return std::holds_alternative<Show>(verb) || std::holds_alternative<ListLeases>(verb) ||
          std::holds_alternative<ListOperatorActions>(verb) ||
-         std::holds_alternative<ListAudit>(verb) || std::holds_alternative<ListRequests>(verb);
+         std::holds_alternative<ListAudit>(verb) || std::holds_alternative<ListRequests>(verb) ||
+         std::holds_alternative<ListKeys>(verb);
 }
 
 /// True for a list whose first column is a name.
 bool has_names(const Verb& verb) {
   if (const Show* query = std::get_if<Show>(&verb)) return *query != Show::Status;
+  if (const AskCell* question = std::get_if<AskCell>(&verb)) return question->lists_names;
   return std::holds_alternative<ListLeases>(verb) || std::holds_alternative<WaitWorkers>(verb) ||
-         std::holds_alternative<ListRequests>(verb);
+         std::holds_alternative<ListRequests>(verb) || std::holds_alternative<ListKeys>(verb);
 }
 
 /// Returns what is wrong with options that all commands have; empty: nothing.

@@ -163,7 +163,8 @@ struct AskCell {
   std::function<Result<cell::Answer>(const std::function<bool(Duration)>& wait,
                                      const std::function<void(const std::string&)>& progress)>
       ask;
-  std::string config;  ///< File that names etcd and the cell.
+  std::string config;        ///< File that names etcd and the cell.
+  bool lists_names = false;  ///< The first column is a name.
 };
 
 using Verb =

@@ -64,14 +64,11 @@ class CellCommands {
   CLI::App& cell() { return cell_; }
 
   CLI::App& add(CLI::App& parent, const CommandText& text, Ask ask) {
-    return *commands_.add_verb(
-        parent, text, [values = values_, ask = std::move(ask)]() -> Result<Verb> {
-          return AskCell{.ask =
-                             [values, ask](const auto& wait, const auto& progress) {
-                               return ask_etcd(*values, ask, wait, progress);
-                             },
-                         .config = values->config};
-        });
+    return add_question(parent, text, std::move(ask), false);
+  }
+  /// A list whose first column is a name.
+  CLI::App& add_list(CLI::App& parent, const CommandText& text, Ask ask) {
+    return add_question(parent, text, std::move(ask), true);
   }
 
   void add_tenant(CLI::App& verb) {
@@ -90,6 +87,18 @@ class CellCommands {
   }
 
  private:
+  CLI::App& add_question(CLI::App& parent, const CommandText& text, Ask ask, bool lists_names) {
+    return *commands_.add_verb(
+        parent, text, [values = values_, ask = std::move(ask), lists_names]() -> Result<Verb> {
+          return AskCell{.ask =
+                             [values, ask](const auto& wait, const auto& progress) {
+                               return ask_etcd(*values, ask, wait, progress);
+                             },
+                         .config = values->config,
+                         .lists_names = lists_names};
+        });
+  }
+
   Commands& commands_;
   CLI::App& cell_;
   std::shared_ptr<CellValues> values_ = std::make_shared<CellValues>();
@@ -106,10 +115,11 @@ Result<cell::Answer> list_tenants(const cell::Calls& calls, const CellValues&) {
 
 void add_tenants(CellCommands& all) {
   CLI::App& noun =
-      all.add(all.cell(), {"tenants", "Tenants of the cell, with their limits over all hosts"},
-              list_tenants);
+      all.add_list(all.cell(), {"tenants", "Tenants of the cell, with their limits over all hosts"},
+                   list_tenants);
   noun.require_subcommand(0, 1);
-  all.add(noun, {"list", "Tenants of the cell, with their limits over all hosts"}, list_tenants);
+  all.add_list(noun, {"list", "Tenants of the cell, with their limits over all hosts"},
+               list_tenants);
   CLI::App& admit =
       all.add(noun,
               {"admit", "Create a tenant of the cell, or change its limits",
@@ -169,12 +179,13 @@ Result<cell::Answer> update_key(const cell::Calls& calls, const CellValues& valu
 }
 
 void add_keys(CellCommands& all) {
-  CLI::App& noun = all.add(all.cell(),
-                           {"keys", "API keys of the cell's tenants",
-                            "brokerctl cell keys\nbrokerctl cell keys list --tenant alice -o wide"},
-                           list_keys);
+  CLI::App& noun =
+      all.add_list(all.cell(),
+                   {"keys", "API keys of the cell's tenants",
+                    "brokerctl cell keys\nbrokerctl cell keys list --tenant alice -o wide"},
+                   list_keys);
   noun.require_subcommand(0, 1);
-  CLI::App& list = all.add(noun, {"list", "API keys of the cell's tenants"}, list_keys);
+  CLI::App& list = all.add_list(noun, {"list", "API keys of the cell's tenants"}, list_keys);
   for (CLI::App* command : {&noun, &list})
     add_name(*command, "--tenant", all.values().tenant, "List the keys of this tenant only");
   KeyOptions& options = all.values().key_options;
@@ -213,8 +224,8 @@ void add_keys(CellCommands& all) {
 }
 
 void add_hosts(CellCommands& all) {
-  all.add(all.cell(), {"hosts", "Hosts that are members of the cell"},
-          [](const auto& calls, const CellValues&) { return cell::show_hosts(calls); });
+  all.add_list(all.cell(), {"hosts", "Hosts that are members of the cell"},
+               [](const auto& calls, const CellValues&) { return cell::show_hosts(calls); });
   all.add_host(all.add(all.cell(),
                        {"drain",
                         "Empty a host: from its next beat on its workers take no new requests, "

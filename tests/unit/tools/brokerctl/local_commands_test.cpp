@@ -69,6 +69,15 @@ std::vector<std::string> completed(const std::vector<std::string>& words,
   return found;
 }
 
+/// Each line is a command line that brokerctl accepts.
+void check_each_parses(const std::string& file) {
+  std::istringstream lines(read_text_file(file, 1 << 20).value());
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(parse_arguments(words_of(line)));
+  }
+}
+
 bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::ranges::find(words, word) != words.end();
 }
@@ -196,12 +205,14 @@ TEST_CASE(
         "--socket /s get tenants -o name\nget tenants -o name\nget tenants -o name\n"
         "get workers -o name\nget keys -o name\nget leases --state Live -o name\n"
         "get requests -o name\nget keys -o name\n");
+  check_each_parses(stub + ".asked");
   std::filesystem::remove(stub + ".asked");
   CHECK(completed({"cell", "--config", "/c.toml", "keys", "revoke", "al"}, stub) == Words{"alice"});
   CHECK(completed({"cell", "keys", "create", "--tenant", "b"}, stub) == Words{"bob"});
   CHECK(has(completed({"cell", "drain", ""}, stub), "alice"));
   CHECK(read_text_file(stub + ".asked", 1 << 20).value() ==
         "cell keys --config /c.toml -o name\ncell tenants -o name\ncell hosts -o name\n");
+  check_each_parses(stub + ".asked");
   CHECK(completed({"revoke", "--tenant", ""}, directory.path() / "absent") == Words{""});
 }
 
