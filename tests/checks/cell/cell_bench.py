@@ -11,7 +11,8 @@ The report is {"cell": {...}}:
                   off; "over_bound_ms": what --wait took above TTL · 1.01 + slack; "late_tokens", after --wait returned
     new_key       "added_ms" to the first token of a key that its host does not know, for a "new_tenant", a
                   "known_tenant" and a "divided_tenant", whose limits another host has; "refused" requests
-    known_tenant  "calls" to etcd, besides beats, that "requests" of a tenant with parts cause; "refused" requests
+    known_tenant  "calls" to etcd, besides beats, while tenants that have their parts make "requests"; "refused" ones;
+                  "divided_calls_per_host_s" of a tenant whose limits are divided among all hosts
     short_outage  "disturbed" and "moved" texts while etcd has no quorum for half a TTL
     outage        etcd without a quorum for "seconds": "late_tokens" of the cell's tenants while etcd was away,
                   "cut_texts" of theirs, "go_on_ms" after etcd answers again, "never_went_on"; "local_refused" and

@@ -91,7 +91,9 @@ class Load:
                 at = self.due
                 self.due += 1 / rate if rate else 0
                 is_take = host.chance.random() < share_of_takes
-                tenant = f"tenant{host.chance.randrange(self.count)}"
+                # Each host has tenants of its own, so that no two take the same part at the same time.
+                at_host = self.hosts.index(host) + CLIENTS * host.chance.randrange(self.count // CLIENTS)
+                tenant = f"tenant{at_host}"
             if at >= end:
                 return
             time.sleep(max(0.0, at - time.monotonic()))

@@ -42,7 +42,8 @@ class Asker:
 
 def tenants(count):
     """Those that both measurements use."""
-    return {STEADY, *(f"new{number}" for number in range(count))}
+    return {STEADY, *(f"{STEADY}{number}" for number in range(bench_cell.HOSTS)),
+            *(f"new{number}" for number in range(count))}
 
 
 def measure(hosts, count):
@@ -97,17 +98,13 @@ class Calls:
         raise Failure("TimedOut", "beats follow each other too fast to count calls between them")
 
 
-def measure_calls(hosts, seconds):
-    """Short requests of one tenant, at every host in turn, for longer than an unused part is kept."""
-    asker = Asker()
-    hosts.admit(STEADY)
-    _, key = hosts.create_key(STEADY)
-    hosts.await_served(key)
-
+def calls_of(hosts, asker, keys, seconds):
+    """(requests, calls to etcd besides beats) of short requests at every host in turn, each with the host's key."""
     def ask_for(time_s):
         end, asked = time.monotonic() + time_s, 0
         while time.monotonic() < end:
-            asker.ask(hosts.hosts[asked % len(hosts.hosts)], key, asked)
+            at = asked % len(keys)
+            asker.ask(hosts.hosts[at], keys[at], asked)
             asked += 1
             time.sleep(PAUSE_S)
         return asked
@@ -115,5 +112,21 @@ def measure_calls(hosts, seconds):
     calls = Calls(hosts)
     before = calls.besides_beats()
     asked = ask_for(seconds)
-    return {"requests": asked, "calls": calls.besides_beats() - before, "refused": len(asker.refused),
-            "faults": asker.refused[:3]}
+    return asked, calls.besides_beats() - before
+
+
+def measure_calls(hosts, seconds):
+    """For longer than an unused part is kept: requests of a tenant on each host, which has all of its limits. Then of
+    one tenant on all hosts, which look for a larger part from time to time, whether or not there are requests."""
+    asker, keys = Asker(), []
+    for number in range(len(hosts.hosts)):
+        hosts.admit(f"{STEADY}{number}")
+        keys.append(hosts.create_key(f"{STEADY}{number}")[1])
+    requests, calls = calls_of(hosts, asker, keys, seconds)
+    hosts.admit(STEADY)
+    _, key = hosts.create_key(STEADY)
+    hosts.await_served(key)
+    divided_s = max(1, seconds // 3)
+    _, divided = calls_of(hosts, asker, [key] * len(hosts.hosts), divided_s)
+    return {"requests": requests, "calls": calls, "divided_calls_per_host_s": divided / divided_s / len(hosts.hosts),
+            "refused": len(asker.refused), "faults": asker.refused[:3]}
