@@ -18,7 +18,7 @@ using std::chrono::seconds;
 
 namespace {
 
-const CellKeys kCellKeys{CellName{"c"}};
+const CellKeys kKeysOfCell{CellName{"c"}};
 const HostName kBeating{"beats"};
 const HostName kDying{"dies"};
 constexpr Duration kStep = milliseconds(100);
@@ -50,7 +50,7 @@ class Schedule {
   }
   bool was_fenced() const { return was_fenced_; }
   bool was_early() const { return was_early_; }
-  bool has_expired() const { return etcd_.read(kCellKeys.hosts()).size() == 1; }
+  bool has_expired() const { return etcd_.read(kKeysOfCell.hosts()).size() == 1; }
 
  private:
   struct Host {
@@ -59,7 +59,7 @@ class Schedule {
     Duration next{};
   };
   struct Observer {
-    SilentHosts hosts{kCellKeys, seconds(1)};
+    SilentHosts hosts{kKeysOfCell, seconds(1)};
     std::uint64_t rate_per_mille = 1000;  ///< Of its clock.
     Duration next_read{};
     bool has_listed = false;
@@ -128,7 +128,7 @@ class Schedule {
     if (now_ < observer.next_read || !is_up()) return;
     observer.next_read = now_ + seconds(1);
     if (!std::exchange(observer.has_listed, true))
-      observer.hosts.listed(etcd_.read(kCellKeys.hosts()), clock_of(observer));
+      observer.hosts.listed(etcd_.read(kKeysOfCell.hosts()), clock_of(observer));
     observer.hosts.contacted(clock_of(observer));
     for (Expiry& expiry : observer.hosts.expired(clock_of(observer)))
       observer.expiries.emplace_back(now_ + up_to(seconds(2)), std::move(expiry));
@@ -147,8 +147,8 @@ class Schedule {
   Duration freezes_{};    // the host that stops
   Duration last_beat_{};  // of the host that stops
   std::vector<std::pair<Duration, Duration>> outages_;
-  Host beating_{Membership(kCellKeys, kBeating)};
-  Host dying_{Membership(kCellKeys, kDying)};
+  Host beating_{Membership(kKeysOfCell, kBeating)};
+  Host dying_{Membership(kKeysOfCell, kDying)};
   std::array<Observer, 2> observers_;
   bool was_fenced_ = false;
   bool was_early_ = false;
