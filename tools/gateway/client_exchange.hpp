@@ -71,9 +71,9 @@ class ClientExchange {
 /// True for the head of a stream of events.
 bool is_event_stream(const http::Head& answer);
 
-/// The fields of a host's answer that the client gets: all but those about the connection, the host's
-/// incarnation, which may be another one after a move, and X-Request-Id, which the gateway sends
-/// itself.
+/// The fields of a host's answer that the client gets: all but those about the connection, the
+/// host's incarnation, which may be another one after a move, and X-Request-Id, which the gateway
+/// sends itself.
 Fields passed_on(const http::Head& answer);
 
 }  // namespace leasehold::gateway

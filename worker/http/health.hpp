@@ -27,8 +27,8 @@ class Health {
   void set_asleep(bool is_asleep) { is_asleep_ = is_asleep; }
   bool is_asleep() const { return is_asleep_; }
 
-  /// The membership of this host in its cell; 0: none. Gateways refuse answers of another membership
-  /// than etcd has.
+  /// The membership of this host in its cell; 0: none. Gateways refuse answers of another
+  /// membership than etcd has.
   void set_incarnation(std::uint64_t incarnation) { incarnation_ = incarnation; }
   std::uint64_t incarnation() const { return incarnation_; }
 
