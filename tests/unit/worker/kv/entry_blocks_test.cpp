@@ -77,8 +77,8 @@ TEST_CASE("cached states: a state leaves with the extent of any of its blocks") 
 
 namespace {
 
-/// A chain of three unused blocks, 0 to 2, each with a window block 20 to 22, of which the first
-/// was left behind by a sequence that went on.
+/// A chain of three unused blocks, 0 to 2, each with a window block 20 to 22. A sequence that went
+/// on has left the first window block behind.
 struct ThreeWindows : ThreeEntries {
   ThreeWindows() {
     for (std::uint32_t i = 0; i < 3; ++i) index.windows().set(chain[i], {state_block(20 + i)});

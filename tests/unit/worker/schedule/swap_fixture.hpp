@@ -1,7 +1,7 @@
 /// A scheduler with a simulated engine whose blocks have contents: what a row computes depends on
-/// its token and on all tokens before it. Each tick checks that every planned row finds the
-/// contents of the rows before it, in groups with a window those of its window, and the recurrent
-/// state of the row before it, wherever copies, caching and freeing have put them.
+/// its token and on all tokens before it. Each tick checks that every planned row finds what it
+/// reads, wherever copies, caching and freeing have put it: the contents of the rows before it, in
+/// groups with a window those of its window, and the recurrent state of the row before it.
 #pragma once
 
 #include <array>
