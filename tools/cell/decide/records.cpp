@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ipc/control/tokens/api_key.hpp"
 #include "tools/cell/decide/record_text.hpp"
@@ -37,6 +38,7 @@ void describe(Is<CellConfig> auto& config, auto& fields) {
   fields.field("version", config.version, Between<std::uint32_t>{1, kNewestVersion});
   fields.field("ttl_ms", config.ttl_ms, Between<std::int64_t>{0, CellConfig::kMaxTtlMs});
   fields.field("slack_ms", config.slack_ms, Between<std::int64_t>{0, kMaxSlackMs});
+  fields.with_default("moves", config.moves, MovePolicy::Overlap, EnumCount{kMovePolicyCount});
 }
 
 void describe(Is<OfferedModel> auto& model, auto& fields) {
@@ -66,6 +68,16 @@ void describe(Is<CellKey> auto& key, auto& fields) {
   fields.field("hash", key.hash, TextRule::HexKey);
   fields.field("tenant", key.tenant);
   fields.with_default("name", key.name, std::string(), TextRule::NameOrEmpty);
+}
+
+std::string_view name(MovePolicy policy) {
+  switch (policy) {
+    case MovePolicy::Overlap:
+      return "overlap";
+    case MovePolicy::Strict:
+      return "strict";
+  }
+  std::unreachable();
 }
 
 bool Share::fits(const Share& limit) const {
