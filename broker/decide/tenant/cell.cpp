@@ -217,8 +217,11 @@ wire::CellPart part_of(const State& state, const Tenant& tenant) {
     part.admitted += share.admitted;
     part.confirmed = part.confirmed && share.reachable && share.is_confirmed();
   }
-  for (const auto& [worker, holding] : state.leases.index().of(tenant.policy.tenant))
-    part.confirmed = part.confirmed && holding.live == holding.leases;
+  // After a restart, a worker with live leases has no share until a decision concerns it.
+  for (const auto& [worker, holding] : state.leases.index().of(tenant.policy.tenant)) {
+    const bool is_known = holding.live == 0 || tenant.shares.contains(worker);
+    part.confirmed = part.confirmed && is_known && holding.live == holding.leases;
+  }
   return part;
 }
 

@@ -61,6 +61,8 @@ class Host(cell.Host):
 class LocalCell(cell.Cell):
     """`with LocalCell(bin_dir, model, count) as local:` starts everything and waits until it is ready."""
 
+    more_config = ""  # lines of cell.toml
+
     def __init__(self, bin_dir, model, count, ttl_ms=TTL_MS, slack_ms=SLACK_MS):
         super().__init__(bin_dir, model)
         self.count, self.ttl_ms, self.slack_ms = count, ttl_ms, slack_ms
@@ -87,7 +89,7 @@ class LocalCell(cell.Cell):
                                                           "slack_ms": self.slack_ms})
         self.config = self.path("cell.toml")
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"etcd = {json.dumps(self.etcd.urls)}\ncell = \"{CELL}\"\n")
+            file.write(f"etcd = {json.dumps(self.etcd.urls)}\ncell = \"{CELL}\"\n{self.more_config}")
         for i in range(self.count):
             self.hosts.append(self.new_host(cell.NAMES[i]))
         for host in self.hosts:
@@ -127,13 +129,22 @@ def ask(host, key):
 
 
 def ask_once(host, key):
+    return status_of(reply_once(host, key))
+
+
+def status_of(reply):
+    return int(reply.split(b" ", 2)[1])
+
+
+def reply_once(host, key, timeout_s=60):
+    """What the host sends for a short chat."""
     body = json.dumps({"model": "Leasehold Stories", "messages": [{"role": "user", "content": "Hi"}],
                        "max_tokens": 8, "ignore_eos": True})
     head = (f"POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n")
-    with connect(host.address, 60) as peer:
+    with connect(host.address, timeout_s) as peer:
         peer.sendall((head + body).encode())
-        return int(cell.read_all(peer).split(b" ", 2)[1])
+        return cell.read_all(peer)
 
 
 def show(local):

@@ -17,6 +17,35 @@ void ModelledEtcd::put(const etcd::Put& put) {
   if (entry.created.value == 0) entry = {.key = put.key, .value = {}, .created = revision_};
   entry.value = put.value;
   entry.modified = revision_;
+  changes_.push_back({revision_, put.key, false});
+}
+
+void ModelledEtcd::erase(const etcd::KeyRange& range) {
+  for (const etcd::KeyValue& entry : read(range)) {
+    entries_.erase(entry.key);
+    changes_.push_back({revision_, entry.key, true});
+  }
+}
+
+std::vector<ModelledEtcd::Change> ModelledEtcd::changes_from(const etcd::KeyRange& range,
+                                                             etcd::Revision first) const {
+  std::vector<Change> found;
+  auto at = std::ranges::lower_bound(changes_, first, {}, &Change::revision);
+  for (; at != changes_.end(); ++at)
+    if (range.contains(at->key)) found.push_back(*at);
+  return found;
+}
+
+bool ModelledEtcd::has_changed(const etcd::KeyRange& range, etcd::Revision first) const {
+  if (first <= compacted_) return true;
+  const auto begin = std::ranges::lower_bound(changes_, first, {}, &Change::revision);
+  return std::any_of(begin, changes_.end(),
+                     [&](const Change& change) { return range.contains(change.key); });
+}
+
+void ModelledEtcd::compact(etcd::Revision upto) {
+  compacted_ = std::max(compacted_, upto);
+  while (!changes_.empty() && changes_.front().revision <= compacted_) changes_.pop_front();
 }
 
 std::vector<etcd::KeyValue> ModelledEtcd::read(const etcd::KeyRange& range) const {
@@ -37,8 +66,7 @@ etcd::TransactionReply ModelledEtcd::execute(const etcd::Transaction& transactio
   if (writes) ++revision_.value;
   for (const etcd::Operation& operation : operations) {
     if (const auto* written = std::get_if<etcd::Put>(&operation)) put(*written);
-    if (const auto* erased = std::get_if<etcd::Delete>(&operation))
-      for (const etcd::KeyValue& entry : read(erased->range)) entries_.erase(entry.key);
+    if (const auto* erased = std::get_if<etcd::Delete>(&operation)) erase(erased->range);
     if (const auto* get = std::get_if<etcd::Get>(&operation))
       reply.found.push_back(read(get->range));
   }

@@ -25,11 +25,19 @@ std::string_view name(Counted counted) {
                                          "replies lost",
                                          "calls that arrived after their timeout",
                                          "calls executed twice",
-                                         "raised parts",
-                                         "lowered parts",
+                                         "watches with a gap",
+                                         "watches whose changes were compacted",
+                                         "joins under a name in use",
+                                         "parts that brokers took",
                                          "void parts dropped",
+                                         "ledgers with a replacement",
                                          "revocations that ended",
                                          "mails",
+                                         "broker restarts",
+                                         "commits",
+                                         "texts whose lease ended",
+                                         "texts that moved from a silent host",
+                                         "texts that ended",
                                          "schedules that settled"};
   return kNames[static_cast<unsigned>(counted)];
 }

@@ -19,6 +19,8 @@ enum class PlantedBug : std::uint8_t {
   LimitsKeptOverJoin,      ///< A fenced host keeps its broker's limits.
   RenewalPastCeiling,      ///< The broker renews beyond the ceiling.
   EarlyDeletionTrusted,    ///< etcd deletes a host's key while the host may run, as a lease would.
+  PositionUnchecked,       ///< A gateway takes a token from a host that it has left.
+  InsteadOfForEver,        ///< A replacement counts for nothing after the replaced part has gone.
   FastClock,               ///< The clocks of two machines differ by 2 % under a long TTL.
 };
 
@@ -27,7 +29,7 @@ struct NamedBug {
   std::string_view name;
 };
 
-inline constexpr std::array<NamedBug, 11> kPlantedBugs{{
+inline constexpr std::array<NamedBug, 13> kPlantedBugs{{
     {PlantedBug::None, "none"},
     {PlantedBug::ValidityFromReply, "validity-from-reply"},
     {PlantedBug::BeatWithoutCompare, "beat-without-compare"},
@@ -38,6 +40,8 @@ inline constexpr std::array<NamedBug, 11> kPlantedBugs{{
     {PlantedBug::LimitsKeptOverJoin, "limits-kept-over-join"},
     {PlantedBug::RenewalPastCeiling, "renewal-past-ceiling"},
     {PlantedBug::EarlyDeletionTrusted, "early-deletion-trusted"},
+    {PlantedBug::PositionUnchecked, "position-unchecked"},
+    {PlantedBug::InsteadOfForEver, "instead-of-for-ever"},
     {PlantedBug::FastClock, "fast-clock"},
 }};
 

@@ -7,7 +7,9 @@
 #include "tests/simulation/cell/judge.hpp"
 #include "tests/simulation/cell/model_host.hpp"
 #include "tests/simulation/cell/network.hpp"
+#include "tests/simulation/cell/texts.hpp"
 #include "tools/cell/decide/silent_hosts.hpp"
+#include "tools/cell/decide/tenant_view.hpp"
 
 namespace leasehold::cell::simulation {
 
@@ -28,10 +30,17 @@ class World {
 
   static Terms make_terms(PlantedBug bug, std::uint64_t seed);
   Machine make_machine(std::string name, double rate);
+  void add_host(std::string name, double rate);
   void observe(Observer& observer);
   void expire(Observer& observer, Expiry expiry);
+  void etcd_executed();
+  // Faults.
   void fault();
+  void fault_of(ModelHost& host, Duration time);
+  void fault_of_observer(Duration time);
+  void fault_of_etcd(const ModelHost& host);
   void heal();
+  bool is_settled() const;
   // The operator.
   void revoke();
   void wait_for(etcd::Revision changed);
@@ -41,10 +50,13 @@ class World {
   Terms terms_;
   Network network_;
   std::vector<std::unique_ptr<ModelHost>> hosts_;
+  std::vector<std::unique_ptr<Channel>> news_;  // of each host
   std::vector<std::unique_ptr<Observer>> observers_;
   Machine operator_;
   Judge judge_;
+  Texts texts_;
   Duration faulty_;  ///< How long faults happen.
+  bool is_revoking_ = false;
 };
 
 }  // namespace leasehold::cell::simulation

@@ -149,6 +149,18 @@ TEST_CASE("cell: a restored part goes on in the same incarnation") {
   CHECK_FALSE(view.part->confirmed);  // the worker has not resumed
 }
 
+TEST_CASE("cell: after a restart a part is not confirmed before its worker has resumed") {
+  CellWorld world;
+  world.acquired("c");
+  World next(world, {});
+  next.call(kAgent, wire::CellAttach{.cell = kCell});
+  // The ceiling is beyond the lease's own deadline, so no deadline moves.
+  next.call(kAgent,
+            wire::CellCeiling{.incarnation = 1,
+                              .ceiling_boottime_ns = (next.clock.now() + seconds(60)).boottime_ns});
+  CHECK_FALSE(view_of_tenant(next.state, {"c"}, next.clock.now()).at(0).part->confirmed);
+}
+
 TEST_CASE("cell: an admission that is not newer changes nothing and names the part in force") {
   CellWorld world;
   world.admit({.concurrent = 2, .revision = 5});

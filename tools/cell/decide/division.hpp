@@ -14,9 +14,9 @@ struct Claim {
 };
 
 /// What each host should have, in the order of `claims`: as with the workers of one broker. A
-/// single host gets the whole limit. Several hosts get what they demand; if that is more than the
-/// limit, the greatest shares are cut to one size. Of the rest, hosts keep what they hold. The sum
-/// is at most `limits`.
+/// single host gets the whole limit. Several hosts get the requests that they demand; if these are
+/// more than the limit, the greatest shares are cut to one size. Blocks and tokens follow the
+/// requests. Of the rest, hosts keep what they hold. The sum is at most `limits`.
 std::vector<Share> divide(const Share& limits, const std::vector<Claim>& claims);
 
 }  // namespace leasehold::cell

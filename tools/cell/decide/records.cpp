@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/tokens/api_key.hpp"
@@ -40,6 +41,7 @@ void describe(Is<CellConfig> auto& config, auto& fields) {
   fields.field("version", config.version, Between<std::uint32_t>{1, kNewestVersion});
   fields.field("ttl_ms", config.ttl_ms, Between<std::int64_t>{0, CellConfig::kMaxTtlMs});
   fields.field("slack_ms", config.slack_ms, Between<std::int64_t>{0, kMaxSlackMs});
+  fields.with_default("moves", config.moves, MovePolicy::Overlap, EnumCount{kMovePolicyCount});
 }
 
 void describe(Is<OfferedModel> auto& model, auto& fields) {
@@ -75,6 +77,16 @@ void describe(Is<CellKey> auto& key, auto& fields) {
   fields.field("max_concurrent", key.limits.max_concurrent, kRequests);
   fields.field("tokens_per_minute", key.limits.rates.tokens_per_minute, wire::kPerMinute);
   fields.field("requests_per_minute", key.limits.rates.requests_per_minute, wire::kPerMinute);
+}
+
+std::string_view name(MovePolicy policy) {
+  switch (policy) {
+    case MovePolicy::Overlap:
+      return "overlap";
+    case MovePolicy::Strict:
+      return "strict";
+  }
+  std::unreachable();
 }
 
 bool Share::fits(const Share& limit) const {

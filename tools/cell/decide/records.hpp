@@ -20,6 +20,14 @@
 
 namespace leasehold::cell {
 
+/// What happens while a text has moved and its earlier host may still run.
+enum class MovePolicy : std::uint8_t {
+  Overlap,  ///< The new host uses the limits that the earlier one has (see ledger.hpp).
+  Strict,   ///< The text waits for free limits.
+};
+inline constexpr int kMovePolicyCount = 2;
+std::string_view name(MovePolicy policy);
+
 /// `config`: terms of the whole cell.
 struct CellConfig {
   static constexpr std::int64_t kMinTtlMs = 1'000;
@@ -30,6 +38,7 @@ struct CellConfig {
   /// an operator expires hosts.
   std::int64_t ttl_ms = 30'000;
   std::int64_t slack_ms = 1'000;  ///< Added to the TTL before a silent host is expired.
+  MovePolicy moves = MovePolicy::Overlap;
 
   Duration ttl() const { return std::chrono::milliseconds(ttl_ms); }
   Duration slack() const { return std::chrono::milliseconds(slack_ms); }

@@ -10,6 +10,17 @@
 #include "common/expects.hpp"
 
 namespace leasehold::cell {
+namespace {
+
+/// What the parts have that replace the one of `owner`.
+Share replacements_of(const PartOwner& owner, const Ledger& ledger) {
+  Share sum;
+  for (const Part& part : ledger.parts)
+    if (part.instead_of == owner) sum = sum + part.share;
+  return sum;
+}
+
+}  // namespace
 
 void TenantPart::joined(PartOwner owner) {
   fenced();
@@ -21,6 +32,7 @@ void TenantPart::fenced() {
   owner_.reset();
   set_limit({});
   may_run_ = recorded_ = {};
+  replaced_.reset();
   is_certain_ = true;
   is_due_ = false;
   stage_ = Stage::Idle;
@@ -43,6 +55,12 @@ void TenantPart::resumed(PartOwner owner, const BrokerLimit& limit, const Share&
 void TenantPart::wants(const Share& demand) {
   if (demand == demand_) return;
   demand_ = demand;
+  is_due_ = true;
+}
+
+void TenantPart::replaces(const HostName& host) {
+  if (!owner_ || host == owner_->host) return;
+  replaced_ = host;
   is_due_ = true;
 }
 
@@ -154,10 +172,14 @@ Ledger TenantPart::drop_void_parts(etcd::Transaction& write) const {
 }
 
 /// The shares of this host and of the others, in their order. All hosts compute the same division,
-/// so it is made in the order of the owners.
+/// so it is made in the order of the owners. A part whose texts have moved demands nothing.
 std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
   std::vector<std::pair<PartOwner, Claim>> claims{{*owner_, {recorded_, demand()}}};
-  for (const Part& part : others.parts) claims.push_back({part.owner, {part.share, part.demand}});
+  const Part* const replaced = find_replaced(others);
+  for (const Part& part : others.parts) {
+    const bool has_moved = &part == replaced || !replacements_of(part.owner, others).is_zero();
+    claims.push_back({part.owner, {part.share, has_moved ? Share() : part.demand}});
+  }
   std::vector<std::size_t> order(claims.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return claims[i].first; });
@@ -169,8 +191,37 @@ std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
   return shares;
 }
 
-/// Mails hosts that have too much, if this one is short, and hosts that have too little, if this
-/// one lowers its part.
+/// The counting part that this host may replace, or replaces already. Null if there is none: a
+/// replacement cannot be replaced itself.
+const Part* TenantPart::find_replaced(const Ledger& others) const {
+  const Part* const own = view_.ledger.find(*owner_);
+  const auto earlier = own ? own->instead_of : std::nullopt;
+  const auto is_replaced = [&](const Part& part) {
+    if (part.instead_of) return false;
+    return earlier ? part.owner == *earlier : part.owner.host == replaced_;
+  };
+  const auto found = std::ranges::find_if(others.parts, is_replaced);
+  const bool is_target = !replacements_of(*owner_, others).is_zero();
+  return is_target || found == others.parts.end() ? nullptr : &*found;
+}
+
+/// Beyond the free amounts, a replacement gets what other replacements leave of the replaced part.
+/// This host returns what others have instead of it, because clients read those texts there.
+void TenantPart::plan_share(const Ledger& others, const Share& divided) {
+  const Share free = without(view_.policy.limits, counting_sum(others, view_.members));
+  const Share lent = replacements_of(*owner_, others);
+  const Share wanted = lent.is_zero() ? divided : smaller(divided, without(recorded_, lent));
+  const Part* const replaced = find_replaced(others);
+  Share most = free;
+  if (replaced) most = free + without(replaced->share, replacements_of(replaced->owner, others));
+  plan_.target = demand().is_zero() ? Share() : wanted;
+  plan_.written = greater(may_run_, smaller(plan_.target, most));
+  plan_.instead_of.reset();
+  if (replaced && !plan_.written.fits(free)) plan_.instead_of = replaced->owner;
+}
+
+/// Mails hosts that have too much, if this one is short, hosts that have too little, if this one
+/// lowers its part, and the host whose part this one replaces.
 void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& shares,
                            etcd::Transaction& write) const {
   const bool is_short = !demand().fits(plan_.written);
@@ -178,8 +229,10 @@ void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& share
   for (std::size_t i = 0; i < others.parts.size(); ++i) {
     const Part& part = others.parts[i];
     const Share& share = shares[i + 1];
-    if (!(is_short && !part.share.fits(share)) && !(is_lowering && !share.fits(part.share)))
-      continue;
+    const bool is_concerned = (is_short && !part.share.fits(share)) ||
+                              (is_lowering && !share.fits(part.share)) ||
+                              plan_.instead_of == part.owner;
+    if (!is_concerned) continue;
     write.success.emplace_back(etcd::Put{keys_.mail(part.owner.host, tenant_),
                                          std::to_string(view_.policy_modified.value)});
   }
@@ -189,12 +242,12 @@ void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& share
 std::optional<Part> TenantPart::new_part() const {
   const bool wants_some = !demand().is_zero();
   if (plan_.written.is_zero() && !wants_some) return std::nullopt;
-  const Part* earlier = view_.ledger.find(*owner_);
+  const Part* const earlier = view_.ledger.find(*owner_);
   Part part{.owner = *owner_,
             .share = plan_.written,
             .demand = demand(),
             .as_of = view_.policy_modified,
-            .instead_of = earlier ? earlier->instead_of : std::nullopt};
+            .instead_of = plan_.instead_of};
   if (!may_run_.fits(view_.policy.limits) && earlier) part.as_of = earlier->as_of;
   return part;
 }
@@ -209,10 +262,8 @@ Result<void> TenantPart::decide() {
       .failure = {}};
   Ledger ledger = drop_void_parts(write);
   const std::vector<Share> shares = divide_among(ledger);
-  plan_.target = demand().is_zero() ? Share() : shares.front();
+  plan_share(ledger, shares.front());
   set_limit(smaller(limit_.share, plan_.target));
-  const Share free = without(view_.policy.limits, counting_sum(ledger, view_.members));
-  plan_.written = greater(may_run_, smaller(plan_.target, free));
   add_mails(ledger, shares, write);
   if (auto part = new_part()) ledger.parts.push_back(*std::move(part));
   if (ledger.parts.size() > Ledger::kMaxParts) {
@@ -231,7 +282,10 @@ Result<void> TenantPart::decide() {
   // A broker's limit that was lowered is raised again only after a write, even if the ledger keeps
   // its content.
   const bool is_raised = smaller(plan_.target, plan_.written).fits(limit_.share);
-  if (is_certain_ && is_raised && view_.mail.value == 0 && ledger == view_.ledger) return {};
+  if (is_certain_ && is_raised && view_.mail.value == 0 && ledger == view_.ledger) {
+    replaced_.reset();
+    return {};
+  }
   if (!ledger.parts.empty()) {
     write.success.emplace_back(etcd::Put{keys_.ledger(tenant_), text_of(ledger)});
   } else if (view_.ledger_modified.value > 0) {
@@ -249,6 +303,7 @@ void TenantPart::finish_write(bool has_succeeded) {
     return;
   }
   is_certain_ = true;
+  replaced_.reset();
   recorded_ = plan_.written;
   set_limit(greater(limit_.share, smaller(plan_.target, recorded_)));
   may_run_ = greater(may_run_, limit_.share);

@@ -46,6 +46,10 @@ class TenantPart {
   void wants(const Share& demand);
   /// The tenant's limits over all hosts, as last read.
   const Share& limits() const { return view_.policy.limits; }
+  /// A text of the tenant has moved here from `host`, which may still run. While both are needed,
+  /// the part of this host counts once with that of the other one (see ledger.hpp). Do not call it
+  /// in a cell with strict moves.
+  void replaces(const HostName& host);
   /// A mail for this tenant has arrived, or the host could use more: reads the ledger again.
   void look_again() { is_due_ = true; }
 
@@ -81,6 +85,7 @@ class TenantPart {
   struct Plan {
     Share target;   // what this host should have
     Share written;  // what the ledger will say
+    std::optional<PartOwner> instead_of;
   };
 
   Share demand() const { return smaller(demand_, limits()); }
@@ -90,6 +95,8 @@ class TenantPart {
   Result<void> decide();
   Ledger drop_void_parts(etcd::Transaction& write) const;
   std::vector<Share> divide_among(const Ledger& others) const;
+  const Part* find_replaced(const Ledger& others) const;
+  void plan_share(const Ledger& others, const Share& divided);
   void add_mails(const Ledger& others, const std::vector<Share>& shares,
                  etcd::Transaction& write) const;
   void set_limit(const Share& share);
@@ -101,6 +108,7 @@ class TenantPart {
   TenantId tenant_;
   std::optional<PartOwner> owner_;
   Share demand_;
+  std::optional<HostName> replaced_;  // whose texts have moved here
   BrokerLimit limit_;
   Share may_run_;           // at least limit_
   Share recorded_;          // surely in the ledger; at least may_run_

@@ -154,6 +154,75 @@ TEST_CASE("division: one host gets all, several what they demand, the greatest a
   CHECK(shares(2, {claim(0, 5), claim(0, 5), claim(0, 5)}) == Counts{1, 1, 0});
 }
 
+TEST_CASE("division: blocks and tokens follow the requests that a host may run") {
+  const Share all{.concurrent = 1, .blocks = 30, .tokens_per_minute = 7};
+  CHECK(divide(all, {{{}, all}, {{}, all}, {{}, all}}) == std::vector{all, Share(), Share()});
+  Share two = all;
+  two.concurrent = 2;
+  const Share first{.concurrent = 1, .blocks = 15, .tokens_per_minute = 4};
+  const Share second{.concurrent = 1, .blocks = 15, .tokens_per_minute = 3};
+  CHECK(divide(two, {{{}, two}, {{}, two}}) == std::vector{first, second});
+  CHECK(divide(two, {{two, {}}, {{}, {}}}) == std::vector{two, Share()});  // without any demand
+}
+
+TEST_CASE("part: a host that gets the texts of another one uses its limits, once") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8);
+  b.part.replaces(a.owner.host);
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(8));
+  CHECK(cell.ledger().find(b.owner)->instead_of == a.owner);
+  CHECK(counting_sum(cell.ledger(), cell.view().members) == requests(8));
+  Host c(cell, "c", 8);
+  REQUIRE(c.run());
+  CHECK(c.limit() == Share());
+
+  CHECK(cell.has_mail("a"));
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());  // its texts are read at b
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(a.recorded() == Share());
+  b.part.look_again();
+  REQUIRE(b.run());
+  CHECK(!cell.ledger().find(b.owner)->instead_of);
+}
+
+TEST_CASE("part: what replaces a part that has become void counts by itself") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  Host b(cell, "b", 5);
+  b.part.replaces(a.owner.host);
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(5));
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  Host c(cell, "c", 8);
+  REQUIRE(c.run());
+  CHECK(c.limit().fits(requests(3)));
+  CHECK(counting_sum(cell.ledger(), cell.view().members).fits(requests(8)));
+}
+
+TEST_CASE("part: a replacement is not replaced itself") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  Host b(cell, "b", 8);
+  b.part.replaces(a.owner.host);
+  REQUIRE(b.run());
+  Host c(cell, "c", 8);
+  c.part.replaces(b.owner.host);
+  REQUIRE(c.run());
+  CHECK(c.limit() == Share());
+  CHECK(!cell.ledger().find(c.owner)->instead_of);
+}
+
 TEST_CASE("part: a host alone takes all, and gives up what another one demands") {
   Cell cell;
   Host a(cell, "a", 3);
