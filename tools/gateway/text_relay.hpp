@@ -45,7 +45,7 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
     std::shared_ptr<Signal> may_read;
   };
 
-  /// What each host is told, so that all make the same answer.
+  /// What each host receives, so that all make the same answer.
   struct Origin {
     std::int64_t created_unix_s = 0;
     std::string request_id;
