@@ -68,7 +68,8 @@ class Host(cell.Host):
 
     def __init__(self, local, name):
         port = free_port()
-        super().__init__(local, name, ("--cell-socket", local.path(name + "-agent.sock"), "--http-idle-ttl-ms", "200"))
+        super().__init__(local, name, ("--cell-socket", local.path(name + "-agent.sock"), "--http-idle-ttl-ms", "200",
+                                       "--http-trusted-proxy", "127.0.0.1"))
         self.http = f"127.0.0.1:{port}"
         self.address = "http://" + self.http
         self.agent = None
