@@ -33,7 +33,7 @@ class Host(cell.Host):
     def __init__(self, local, name, *worker_options):
         port = free_port()
         super().__init__(local, name, ("--cell-socket", local.path(name + "-agent.sock"), "--http-idle-ttl-ms", "200",
-                                       *worker_options))
+                                       "--http-trusted-proxy", "127.0.0.1", *worker_options))
         self.http = f"127.0.0.1:{port}"
         self.address = "http://" + self.http
         self.agent, self.agent_prefix, self.agent_options = None, (), ()
