@@ -35,11 +35,10 @@ void HostAgent::finish(std::size_t tenant, bool is_done) {
 void HostAgent::advance(std::size_t tenant) {
   HostedTenant& hosted = *tenants_[tenant];
   if (!hosted.is_resumed) return resume(tenant);
-  if (hosted.is_policy_old) return read_policy(tenant);
-  hosted.part.wants(hosted.demand.of(hosted.limits));
+  hosted.part.wants(hosted.demand.share());
   if (hosted.part.limit().revision != hosted.sent) return send_limit(tenant);
   if (auto call = hosted.part.next_call()) return call_etcd(tenant, *std::move(call));
-  if (hosted.limits.is_zero()) answer(hosted, TextEnd::Unknown);
+  if (hosted.part.limits().is_zero()) answer(hosted, TextEnd::Unknown);
   if (can_run(hosted.part.limit().share)) answer(hosted, std::nullopt);
   const bool is_unused = hosted.part.is_returned() && hosted.asked.empty();
   if (is_unused && hosted.is_at_broker && !hosted.is_due_again) return remove(tenant);
@@ -74,7 +73,7 @@ void HostAgent::resumed(HostedTenant& hosted, const std::vector<wire::TenantView
   }
   hosted.sent = hosted.part.limit().revision;
   hosted.is_at_broker = view != views.end();
-  hosted.is_policy_old = hosted.is_resumed = true;
+  hosted.is_resumed = true;
 }
 
 /// A limit of zero needs no message for a tenant that the broker does not have.
@@ -88,7 +87,7 @@ void HostAgent::send_limit(std::size_t tenant) {
   }
   hosted.is_at_broker = true;
   if (network_.has(PlantedBug::BrokerBeforeLedger))
-    limit.share = greater(limit.share, hosted.demand.of(hosted.limits));
+    limit.share = greater(limit.share, smaller(hosted.demand.share(), hosted.part.limits()));
   wire::CellAdmit admission =
       admission_of(terms_.cell, terms_.tenants[tenant], *hosted.step_owner, limit);
   admission.incarnation = broker_incarnation(*hosted.step_owner);
@@ -125,23 +124,6 @@ void HostAgent::remove(std::size_t tenant) {
 }
 
 // ---------------------------------------------------------------- etcd
-
-void HostAgent::read_policy(std::size_t tenant) {
-  const std::string key = terms_.keys.tenant(terms_.tenants[tenant]);
-  tenants_[tenant]->is_policy_old = false;
-  network_.call(
-      machine_, {.conditions = {}, .success = {etcd::Get{etcd::KeyRange::one(key)}}, .failure = {}},
-      in_this_life([this, tenant, key](const etcd::TransactionReply& reply) {
-        const auto& found = reply.found.front();
-        tenants_[tenant]->limits =
-            found.empty() ? Share() : cell::read_policy(key, found.front().value).value().limits;
-        advance(tenant);
-      }),
-      in_this_life([this, tenant] {
-        tenants_[tenant]->is_policy_old = true;
-        finish(tenant, false);
-      }));
-}
 
 /// Planted: a replacement counts for nothing after the replaced part has gone, so this host takes
 /// as much more.

@@ -254,7 +254,8 @@ bool HostAgent::look_at(const wire::TenantView& view) {
   const bool is_confirmed = part.confirmed || network_.has(PlantedBug::ReturnBeforeConfirm);
   if (is_current && is_confirmed && hosted->is_resumed) {
     const bool is_early = network_.has(PlantedBug::ReturnBeforeConfirm);
-    hosted->part.confirmed(part.revision, is_early ? hosted->part.limit().share : may_run_in(view));
+    hosted->part.confirmed(part.revision,
+                           is_early ? hosted->part.limit().share : may_run_in(changed_in(view)));
   }
   hosted->demand.seen(part.demand, now());
   look_again_if_short(*hosted);
@@ -296,7 +297,6 @@ void HostAgent::look_at_mail(const std::vector<TenantId>& tenants) {
     const auto tenant = static_cast<std::size_t>(at - terms_.tenants.begin());
     HostedTenant* const hosted = find_or_add(tenant);
     hosted->part.look_again();
-    hosted->is_policy_old = true;
     wake(tenant);
   }
 }
@@ -308,7 +308,7 @@ void HostAgent::resolve(std::size_t tenant, const std::optional<HostName>& moved
                 if (!owner_ || !is_attached_) return done ? done(TextEnd::Refused) : void();
                 HostedTenant* const hosted = find_or_add(tenant);
                 hosted->demand.seen(1, now());
-                hosted->is_policy_old = true;
+                if (!can_run(hosted->part.limit().share)) hosted->part.look_again();
                 if (moved_from && terms_.config.moves == MovePolicy::Overlap)
                   hosted->part.replaces(*moved_from);
                 if (done) hosted->asked.push_back(done);

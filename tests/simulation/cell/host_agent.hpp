@@ -42,14 +42,12 @@ class HostAgent {
 
     TenantPart part;
     TenantDemand demand;
-    Share limits;
     std::uint64_t sent = 0;
     std::vector<HostWorker::OnResolved> asked;
     TimePoint looked;
     std::optional<PartOwner> step_owner;  // of the steps that run
     bool is_resumed = false;
     bool is_at_broker = false;
-    bool is_policy_old = true;
     bool is_busy = false;
     bool is_due_again = false;
   };
@@ -83,7 +81,6 @@ class HostAgent {
   void finish(std::size_t tenant, bool is_done);
   void resume(std::size_t tenant);
   void resumed(HostedTenant& hosted, const std::vector<wire::TenantView>& views);
-  void read_policy(std::size_t tenant);
   void send_limit(std::size_t tenant);
   void call_etcd(std::size_t tenant, etcd::Transaction call);
   void plant_in(std::size_t tenant, etcd::Transaction& write) const;

@@ -87,10 +87,10 @@ Visit visit() {
   part.joined({kHost, joined.revision});
   TenantDemand demand;
   demand.seen(1, TimePoint{1});
-  part.wants(demand.of(kLimits));
+  part.wants(demand.share());
   run_part(etcd, part, counted);
   demand.seen(0, TimePoint{1} + 2 * TenantDemand::kIdle);
-  part.wants(demand.of(kLimits));
+  part.wants(demand.share());
   run_part(etcd, part, counted);
   return counted;
 }
