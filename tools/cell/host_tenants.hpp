@@ -2,7 +2,7 @@
 /// looked at again.
 ///
 /// A tenant is known here from the first request for one of its keys, or from a mail about it,
-/// until its part is returned. The broker tells of each change of its requests.
+/// until its part is returned. The broker reports each change of its requests.
 ///
 /// Lifetime: all that it is given outlives it. Threads: one.
 #pragma once

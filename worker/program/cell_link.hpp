@@ -48,7 +48,7 @@ class CellLink : public std::enable_shared_from_this<CellLink> {
   BrokerLink& broker_;
   std::string agent_;
   std::shared_ptr<control::Peer> peer_;   // of the agent, on `io_`
-  std::map<TenantId, TimePoint> wanted_;  // when the agent was last told, on `io_`
+  std::map<TenantId, TimePoint> wanted_;  // when the agent was last notified, on `io_`
 };
 
 }  // namespace leasehold

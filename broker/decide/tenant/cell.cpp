@@ -60,7 +60,7 @@ void tell_workers(Decision& decision) {
   for (const auto& [id, worker] : decision.state.workers.all()) send_admission(decision, worker);
 }
 
-/// A new agent reads the parts, and is told of each change since.
+/// A new agent reads the parts, and is notified of each change since.
 void forget_told(State& state) {
   for (const auto& [id, tenant] : state.tenants.all()) state.tenants.find(id)->told.reset();
 }

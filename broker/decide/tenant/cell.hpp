@@ -33,7 +33,7 @@ RevokeReason reason_at_deadline(const State& state, const LeaseRecord& record, T
 /// Precondition: the tenant is of a cell.
 wire::CellPart part_of(const State& state, const Tenant& tenant);
 
-/// Tells the agent which parts of these tenants have changed. Precondition: their quotas are
+/// Notifies the agent which parts of these tenants have changed. Precondition: their quotas are
 /// settled.
 void tell_agent(Decision& decision, const std::set<TenantId>& tenants);
 

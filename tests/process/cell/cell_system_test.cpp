@@ -32,7 +32,7 @@ double key_calls(const EtcdProcess& etcd) {
   return calls;
 }
 
-/// Tells an agent this many times that the tenant's part is used up, and waits until it has read
+/// Notifies an agent this many times that the tenant's part is used up, and waits until it has read
 /// all.
 void want_often(const std::string& agent, const std::string& tenant, int times) {
   boost::asio::io_context io;

@@ -38,6 +38,22 @@ monitor=$(address_in "$work/monitor.log")
 control tenants admit ann --max-concurrent 8 --max-blocks 2000 >/dev/null
 LEASEHOLD_BROKER="$work/broker.sock" "$bin/leasehold-tenant" --tenant ann --prompt "Once" --max-tokens 8 \
   >"$work/tenant.log" 2>&1
+# The broker of a host that is a member of a cell, so that its page has the metrics of cells, too.
+PYTHONPATH="$root/tools/client/python" python3 -B - "$work/broker.sock" <<'PY'
+import asyncio
+import sys
+
+from leasehold_client.connection import Connection
+
+
+async def join():
+    agent = await Connection(sys.argv[1], lambda *_: None, lambda _: None).open()
+    await agent.call("cell.attach", {"cell": "c"})
+    await agent.call("cell.ceiling", {"incarnation": 1, "ceiling_boottime_ns": 2**63 - 1})
+
+
+asyncio.run(join())
+PY
 has_counted() {
   curl --silent --fail "http://$worker/metrics" >"$work/worker.txt" &&
     grep -q '^leasehold_tenant_tokens_total{tenant="ann"}' "$work/worker.txt" &&

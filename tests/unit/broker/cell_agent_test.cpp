@@ -1,4 +1,4 @@
-// What the broker tells the agent of a cell, and workers about the limits of a cell.
+// Notifications to the agent of a cell, and quotas that name the limits of a cell.
 #include <catch2/catch.hpp>
 
 #include "cell_world.hpp"
@@ -9,7 +9,7 @@ using namespace leasehold;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("cell: the agent is told at once when workers have confirmed a lowered part") {
+TEST_CASE("cell: the agent is notified at once when workers have confirmed a lowered part") {
   CellWorld world;
   world.acquired("c");
   world.report_usage(3);
@@ -30,7 +30,7 @@ TEST_CASE("cell: the agent is told at once when workers have confirmed a lowered
   CHECK(told().back().changed.part.may_run == 1);
 }
 
-TEST_CASE("cell: the agent is told of a demand that passes a power of two, and of no other") {
+TEST_CASE("cell: the agent is notified of a demand that passes a power of two, and of no other") {
   CellWorld world;
   world.acquired("c");
   const auto told_after = [&](std::uint32_t running, std::uint32_t waiting) {
@@ -47,10 +47,10 @@ TEST_CASE("cell: the agent is told of a demand that passes a power of two, and o
   world.post(ConnectionClosed{kAgent});
   CHECK(told_after(4, 0) == 0);
   world.attach(kLaterAgent);
-  CHECK(told_after(0, 0) == 1);  // as the earlier agent was told last
+  CHECK(told_after(0, 0) == 1);  // the last demand of which the earlier agent was notified
 }
 
-TEST_CASE("cell: the agent is told of requests between two reports, once a second") {
+TEST_CASE("cell: the agent is notified of requests between two reports, once a second") {
   CellWorld world;
   world.acquired("c");
   std::uint64_t admitted = 0;

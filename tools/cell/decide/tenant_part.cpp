@@ -42,7 +42,7 @@ void TenantPart::fenced() {
 /// A write of the earlier agent may still reach etcd. The ledger then still holds at least what the
 /// broker may run, because every write does.
 void TenantPart::resumed(PartOwner owner, const BrokerLimit& limit, const Share& may_run) {
-  expects(!is_calling_, "a part resumes between two calls");
+  expects(!caller_, "a part resumes between two calls");
   stage_ = Stage::Idle;
   next_.reset();
   owner_ = std::move(owner);
@@ -96,23 +96,21 @@ etcd::Transaction TenantPart::read_ledger() const {
 }
 
 std::optional<etcd::Transaction> TenantPart::next_call() {
-  if (!owner_ || is_calling_) return std::nullopt;
+  if (!owner_ || caller_) return std::nullopt;
   if (stage_ == Stage::Idle && is_due_) {
     is_due_ = false;
     stage_ = Stage::ReadLedger;
     next_ = read_ledger();
   }
   if (!next_) return std::nullopt;
-  is_calling_ = true;
   caller_ = owner_;
   return std::exchange(next_, std::nullopt);
 }
 
 Result<void> TenantPart::replied(const etcd::TransactionReply& reply) {
-  expects(is_calling_, "a reply follows a call");
-  is_calling_ = false;
-  if (caller_ != owner_)
-    return {};  // the call belongs to an earlier membership, whose part is void
+  const std::optional<PartOwner> caller = std::exchange(caller_, std::nullopt);
+  expects(caller.has_value(), "a reply follows a call");
+  if (caller != owner_) return {};  // of an earlier membership, whose part is void
   switch (std::exchange(stage_, Stage::Idle)) {
     case Stage::Idle:
       break;
@@ -128,9 +126,9 @@ Result<void> TenantPart::replied(const etcd::TransactionReply& reply) {
 }
 
 void TenantPart::failed() {
-  expects(is_calling_, "a failure follows a call");
-  is_calling_ = false;
-  if (caller_ != owner_) return;
+  const std::optional<PartOwner> caller = std::exchange(caller_, std::nullopt);
+  expects(caller.has_value(), "a failure follows a call");
+  if (caller != owner_) return;
   if (std::exchange(stage_, Stage::Idle) == Stage::Write) distrust_write();
   is_due_ = true;
 }

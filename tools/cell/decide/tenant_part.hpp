@@ -62,8 +62,8 @@ class TenantPart {
   bool is_short() const { return owner_ && !demand().fits(recorded_); }
   /// The ledger has no part of this host, and there is nothing to do. The caller may forget it.
   bool is_returned() const {
-    return limit_.share.is_zero() && recorded_.is_zero() && is_certain_ && !is_due_ &&
-           !is_calling_ && !next_;
+    return limit_.share.is_zero() && recorded_.is_zero() && is_certain_ && !is_due_ && !caller_ &&
+           !next_;
   }
 
   /// If the broker confirms the limit before `next_call`, that call lowers the part in the ledger.
@@ -116,8 +116,7 @@ class TenantPart {
   bool is_due_ = false;
 
   Stage stage_ = Stage::Idle;
-  bool is_calling_ = false;
-  std::optional<PartOwner> caller_;  // whose call is running
+  std::optional<PartOwner> caller_;  // whose call is running; nothing: none is
   std::optional<etcd::Transaction> next_;
   TenantView view_;
   Plan plan_;

@@ -77,7 +77,7 @@ TEST_CASE(
   CHECK(wait_ms() == 84'000);
 }
 
-TEST_CASE("rate allowances: a refused tenant of a cell is told to use `brokerctl cell`") {
+TEST_CASE("rate allowances: the refusal of a tenant of a cell names `brokerctl cell`") {
   for (const bool of_cell : {false, true}) {
     RateAllowances allowances;
     wire::TenantQuota quota = limited(600, 600);

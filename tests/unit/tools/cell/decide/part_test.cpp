@@ -1,0 +1,273 @@
+// What one host does with its part of a tenant.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/tools/cell/decide/one_tenant.hpp"
+
+using namespace leasehold;
+using namespace leasehold::cell;
+using namespace leasehold::cell::one_tenant;
+using Catch::Contains;
+
+TEST_CASE("part: a host that gets the texts of another one uses its limits, once") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8);
+  b.part.replaces(a.owner.host);
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(8));
+  CHECK(cell.ledger().find(b.owner)->instead_of == a.owner);
+  CHECK(counting_sum(cell.ledger(), cell.view().members) == requests(8));
+  Host c(cell, "c", 8);
+  REQUIRE(c.run());
+  CHECK(c.limit() == Share());
+
+  CHECK(cell.has_mail("a"));
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());  // its texts are read at b
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(a.recorded() == Share());
+  b.part.look_again();
+  REQUIRE(b.run());
+  CHECK(!cell.ledger().find(b.owner)->instead_of);
+}
+
+TEST_CASE("part: what replaces a part that has become void counts by itself") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  Host b(cell, "b", 5);
+  b.part.replaces(a.owner.host);
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(5));
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  Host c(cell, "c", 8);
+  REQUIRE(c.run());
+  CHECK(c.limit().fits(requests(3)));
+  CHECK(counting_sum(cell.ledger(), cell.view().members).fits(requests(8)));
+}
+
+TEST_CASE("part: a replacement is not replaced itself") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  Host b(cell, "b", 8);
+  b.part.replaces(a.owner.host);
+  REQUIRE(b.run());
+  Host c(cell, "c", 8);
+  c.part.replaces(b.owner.host);
+  REQUIRE(c.run());
+  CHECK(c.limit() == Share());
+  CHECK(!cell.ledger().find(c.owner)->instead_of);
+}
+
+TEST_CASE("part: a host alone takes all, and gives up what another one demands") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(a.recorded() == requests(8));
+  a.apply();
+
+  Host b(cell, "b", 4);
+  REQUIRE(b.run());
+  CHECK(b.limit() == Share());
+  CHECK(b.part.is_short());
+  CHECK(cell.has_mail("a"));
+
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(4));
+  CHECK(a.recorded() == requests(8));  // until the broker has confirmed
+  a.part.confirmed(a.part.limit().revision, requests(6));
+  REQUIRE(a.run());
+  CHECK(a.recorded() == requests(6));  // two of its requests still run
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(a.recorded() == requests(4));
+  CHECK(!cell.has_mail("a"));
+  CHECK(cell.has_mail("b"));
+
+  b.part.look_again();
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(4));
+  CHECK(!b.part.is_short());
+}
+
+TEST_CASE("part: the broker is raised by the reply of a write only") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  const auto read = a.part.next_call();
+  REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  const auto write = a.part.next_call();
+  REQUIRE(write);
+  CHECK(a.limit() == Share());
+  CHECK(!a.part.next_call());  // one call at a time
+  cell.etcd.execute(*write);   // it arrives, and its reply is lost
+  a.part.failed();
+  CHECK(a.recorded() == requests(8));
+  CHECK(a.limit() == Share());
+  REQUIRE(a.run());  // writes again, so that nothing older can follow
+  CHECK(a.limit() == requests(8));
+  CHECK(!cell.etcd.execute(*write).succeeded);
+}
+
+TEST_CASE("part: a report about an earlier limit confirms nothing") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  const std::uint64_t earlier = a.part.limit().revision;
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  a.part.wants(requests(8));
+  a.part.look_again();
+  REQUIRE(a.run());
+  a.part.confirmed(earlier, Share());
+  REQUIRE(a.run());
+  CHECK(a.recorded() == requests(8));
+}
+
+TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  Host b(cell, "b", 5);
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(8));
+  CHECK(cell.ledger().find(a.owner) == nullptr);
+  a.part.look_again();
+  REQUIRE(!a.cell.etcd
+               .execute({.conditions = {etcd::Compare::created_at(kKeys.host(HostName{"a"}),
+                                                                  a.owner.incarnation)},
+                         .success = {},
+                         .failure = {}})
+               .succeeded);
+  a.part.fenced();
+  CHECK(a.limit() == Share());
+  CHECK(!a.part.next_call());
+}
+
+TEST_CASE("part: a lowering that arrives late cannot follow a raise") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.next_write());  // of the demand
+  a.part.failed();
+  a.apply();
+  const auto lowering = a.next_write();
+  REQUIRE(lowering);
+  a.part.failed();            // it is on its way
+  a.part.wants(requests(3));  // as the ledger still says
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(!cell.etcd.execute(*lowering).succeeded);
+}
+
+TEST_CASE("part: a limit that was lowered and not yet returned is raised again") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());
+  a.part.wants(requests(3));  // before the broker has confirmed
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+}
+
+TEST_CASE("part: an idle host returns its part") {
+  Cell cell;
+  Host a(cell, "a", 3);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());
+  CHECK(a.limit() == Share());
+  CHECK(a.recorded() == requests(8));
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(cell.ledger() == Ledger());
+}
+
+TEST_CASE("part: nothing is granted on a ledger that was edited by hand") {
+  Cell cell;
+  cell.put(kKeys.ledger(kAnn), R"({"parts":[{"host":"z","concurrent":"all"}]})");
+  Host a(cell, "a", 3);
+  const auto done = a.run();
+  REQUIRE(!done);
+  CHECK(done.error().code == Errc::BadRequest);
+  CHECK_THAT(done.error().detail, Contains("/leasehold/c/ledger/ann") && Contains("restore"));
+  CHECK(a.limit() == Share());
+}
+
+TEST_CASE("part: a limit that is confirmed before the write is lowered by that write") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  REQUIRE(cell.has_mail("a"));
+  a.part.look_again();
+  while (!a.part.awaits_confirmation()) {
+    const auto read = a.part.next_call();
+    REQUIRE(read);
+    REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  }
+  a.apply();
+  CHECK_FALSE(a.part.awaits_confirmation());
+  auto write = a.part.next_call();
+  REQUIRE(write);
+  REQUIRE_FALSE(write->conditions.empty());
+  REQUIRE(a.part.replied(cell.etcd.execute(*write)));
+  CHECK(a.recorded() == requests(4));
+}
+
+TEST_CASE("part: the members of the last view are read with the ledger") {
+  Cell cell;
+  Host a(cell, "a", 8), b(cell, "b", 8);
+  REQUIRE(a.run());
+  REQUIRE(b.run());
+  const auto reads = [&] {
+    b.part.look_again();
+    int count = 0;
+    for (auto call = b.part.next_call(); call; call = b.part.next_call()) {
+      if (call->conditions.empty()) ++count;
+      REQUIRE(b.part.replied(cell.etcd.execute(*call)));
+    }
+    return count;
+  };
+  (void)reads();
+  CHECK(reads() == 1);
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  cell.join("a");
+  CHECK(reads() == 1);
+  CHECK(b.limit() == requests(8));  // the part of the earlier a is void
+}
+
+TEST_CASE("part: a demand beyond the tenant's limits counts as these limits") {
+  Cell cell;
+  Host a(cell, "a", 100);
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+  CHECK(cell.ledger().parts.front().demand == requests(8));
+  CHECK_FALSE(a.part.is_short());
+  cell.set_policy(requests(20));
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(20));
+}
