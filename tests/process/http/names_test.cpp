@@ -171,6 +171,7 @@ TEST_CASE("names: tools work with a template that has none") {
   Json body{{"messages", {{{"role", "user"}, {"content", "Go"}}}},
             {"tools", {tool}},
             {"tool_choice", "required"},
+            {"seed", 1},
             {"max_tokens", 60}};
   const auto send = [&] { return http.send(post("/v1/chat/completions", key, body)); };
   const Json said = send().json()["choices"][0];
