@@ -47,13 +47,11 @@ struct SchedulerLimits {
     return {.max_context = max_context, .n_groups = 1 + window.n_groups};
   }
   WindowShape window_shape() const { return {.window = window, .step_rows = token_budget}; }
-  /// The first of `n_blocks` known blocks whose layers with a window the next row reads, if
-  /// `more_positions` after these blocks are known too; `n_blocks` for a model without such layers.
+  /// The first of `n_blocks` known blocks whose layers with a window a text keeps if it goes on
+  /// `more_positions` after these blocks; `n_blocks` for a model without such layers.
   std::uint32_t first_window(std::uint32_t n_blocks, std::uint32_t more_positions = 0) const {
-    return window.n_groups == 0
-               ? n_blocks
-               : std::min(n_blocks,
-                          window.first_block(n_blocks * tokens_per_block + more_positions));
+    const std::uint32_t committed = n_blocks * tokens_per_block + more_positions;
+    return window.n_groups == 0 ? n_blocks : std::min(n_blocks, window_shape().first(committed));
   }
   /// Blocks of one group of layers for the positions.
   std::uint32_t blocks_per_group(std::uint32_t n_positions) const {

@@ -205,6 +205,42 @@ TEST_CASE("window: a sequence whose spilled blocks are lost computes its rows ag
   CHECK(pool.held_blocks() == 0);
 }
 
+TEST_CASE("window: a text that goes on within a block is swapped in where it was swapped out") {
+  const SchedulerLimits limits{.token_budget = kStepRows, .window = kWindow};
+  BlockPool pool;
+  BlockPool swap;
+  PrefixIndex index;
+  pool.add_extent(ExtentId{1}, 40);
+  swap.add_extent(ExtentId{2}, 40);
+  const TenantId owner{"alice"};
+  const std::vector<TokenId> tokens = text(49);
+  BlockTable before(kBlock, 0, limits.window_shape());
+  REQUIRE(before.reserve(48, pool));
+  before.commit(48);
+  before.cache_full({&owner, tokens}, index);
+  before.free(pool, index);
+  const std::vector<PrefixId> chain = index.match({&owner, tokens}, kBlock);
+  REQUIRE(chain.size() == 3);
+  // Ten positions of an ended text follow. The window of the next one begins in block 2.
+  const std::uint32_t first = limits.first_window(3, 10);
+  index.take(chain, owner, chain.size());
+  index.windows().reference(std::span(chain).subspan(first));
+  std::vector<BlockId> end;
+  REQUIRE(pool.take(1 + kWindow.n_groups, end));
+  BlockTable table(kBlock, 0, limits.window_shape());
+  table.start_with(chain, index, first);
+  table.continue_in(end.front(), 10, std::span(end).subspan(1));
+  REQUIRE(table.reserve(59, pool));
+  table.commit(59);
+  table.trim(59, pool, index);
+  const std::uint32_t moved = moved_blocks(table);
+  CHECK(table.swap_out(pool, swap, index).size() == moved);
+  CHECK(table.swap_in({}, pool, swap, index).size() == moved);
+  CHECK(moved_blocks(table) == moved);
+  table.free(pool, index);
+  CHECK(pool.held_blocks() == index.unused());
+}
+
 TEST_CASE("window: a table that moves to another lease takes its window with it") {
   BlockPool pool;
   BlockPool other;
