@@ -125,8 +125,10 @@ awaitable<void> Hosts::watch(HostId host) {
   HostLink& link = this->link(host);
   std::string last;
   while (!is_stopping_ && is_needed(host)) {
+    const std::optional<Incarnation> asked = table_.incarnation(host);
     Result<HostReport> report = co_await ask(link);
-    note(host, std::move(report), last);
+    // The answer of a gone incarnation may have arrived just before its connection was closed.
+    if (table_.incarnation(host) == asked) note(host, std::move(report), last);
     pause.expires_after(kPollInterval);
     co_await pause.async_wait(http::kAwait);
   }
