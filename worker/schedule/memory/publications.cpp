@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace leasehold {
 namespace {
 
@@ -87,10 +89,19 @@ std::span<const PrefixId> Publications::windows_of(std::span<const PrefixId> cha
   return chain.subspan(limits_.first_window(static_cast<std::uint32_t>(chain.size())));
 }
 
-/// Repeats the lookup only after a text was published or has ended.
+/// False if blocks that a reader of the match needs were evicted after the lookup: a published text
+/// only references those at its end.
+bool Publications::has_windows(const PublishedMatch& match) const {
+  if (match.chain.empty()) return true;
+  const EntryBlocks& windows = tenancies_.at(match.lease).prefixes.windows();
+  return std::ranges::all_of(windows_of(match.chain),
+                             [&windows](PrefixId id) { return windows.has(id); });
+}
+
+/// Repeats the lookup only after a text was published or has ended, or lost blocks.
 const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequence) {
   PublishedMatch& best = tenancy.head.published;
-  if (best.revision == revision_) return best;
+  if (best.revision == revision_ && has_windows(best)) return best;
   best = {.revision = revision_};
   const OwnedText text{&public_owner(), sequence.tokens};
   for (const auto& [lease, shared] : tenancies_) {

@@ -52,6 +52,7 @@ class Publications {
 
  private:
   std::span<const PrefixId> windows_of(std::span<const PrefixId> chain) const;
+  bool has_windows(const PublishedMatch& match) const;
   bool report(const PromptRequest& request, Result<std::uint32_t> blocks);
 
   const SchedulerLimits& limits_;

@@ -20,10 +20,11 @@ struct SharedLease : PartsFixture {
   void publish() {
     const auto request = publications.fill_request(kShared, text);
     REQUIRE(request);
-    Sequence fill(*request, kBlock);
+    Sequence fill(*request, kBlock, 0, limits.window_shape());
     REQUIRE(fill.blocks.reserve(32, shared().pool));
     fill.blocks.commit(32);
     fill.blocks.cache_full({&public_owner(), fill.tokens}, shared().prefixes);
+    fill.blocks.trim(32, shared().pool, shared().prefixes);
     publications.end_fill(fill, {.reason = CompletionReason::MaxTokensReached});
   }
   Sequence reader(const Tenancy& tenancy) {
@@ -87,6 +88,18 @@ TEST_CASE("publications: a match is looked up again after a text was published")
   const PublishedMatch& match = test.publications.match(tenancy, reader);
   CHECK(match.lease == SharedLease::kShared);
   CHECK(match.chain.size() == 2);
+}
+
+TEST_CASE("publications: a match is looked up again after its window was evicted") {
+  SharedLease test;
+  test.limits.window = {.n_groups = 1, .positions = 8};
+  test.publish();
+  Tenancy& tenancy = test.lease(1, 4);
+  test.text.resize(20);  // reads the first block, whose window the text itself has left
+  const Sequence reader = test.reader(tenancy);
+  CHECK(test.publications.match(tenancy, reader).chain.size() == 1);
+  CHECK(test.shared().prefixes.evict(1).size() == 1);
+  CHECK(test.publications.match(tenancy, reader).chain.empty());
 }
 
 TEST_CASE("publications: a reader references the published blocks until it gives them back") {
