@@ -7,7 +7,7 @@
 ///   states   addresses of the blocks of recurrent states (device::StateTables)
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
-/// have room for `max_rows` sequences of `max_context` positions.
+/// of each group have room for kMaxStepSequences sequences of `max_context` positions.
 #pragma once
 
 #include "kernels/backend.hpp"
