@@ -19,7 +19,7 @@ The report is {"cell": {...}}:
                   "local_gap_ms" of local tenants
     many_tenants  "etcd_mib", "memory_mib", and calls at the rate that so many tenants cause, "failed" ones among them;
                   "headroom": what etcd carries at most, of that rate
-    simulated     what leasehold-cell-scale counts of larger cells: "settle_64_hosts", "scale"
+    simulated     what leasehold-cell-scale counts of larger cells
 
 A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
 """
@@ -49,7 +49,6 @@ TTL_MS, SLACK_MS = 5000, 500
 LONG_TTL_MS, LONG_OUTAGE_S = 30000, 600
 # Texts of 400 tokens then last for six seconds on an idle machine.
 SLOW_HOSTS = ("--slow-motion-us", "100")
-FULL_SAMPLES = 100
 WITHOUT_LINK = "skipped: a network namespace cannot be made, so no host loses its link: "
 
 
@@ -94,11 +93,10 @@ def measure_many_tenants(settings, report):
 
 
 def simulate(settings, report):
-    command = [os.path.join(settings.bin_dir, "..", "tests", "leasehold-cell-scale"),
-               *([] if settings.samples >= FULL_SAMPLES else ["--quick"])]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    program = os.path.join(settings.bin_dir, "..", "tests", "leasehold-cell-scale")
+    done = subprocess.run([program], stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
-        raise peer.Failure("SystemError", f"{command[0]} ends with {done.returncode}")
+        raise peer.Failure("SystemError", f"{program} ends with {done.returncode}")
     report["simulated"] = json.loads(done.stdout)
 
 
@@ -169,7 +167,7 @@ def parse_options(arguments):
                         help="Measure only an outage of ten minutes of a cell with a TTL of 30 s")
     parser.add_argument("--steps", type=peer.in_range(1000, 100_000_000), default=1_000_000,
                         help="Steps that hosts commit while their processes are stopped and continued")
-    parser.add_argument("--samples", type=peer.in_range(1, 10000), default=FULL_SAMPLES,
+    parser.add_argument("--samples", type=peer.in_range(1, 10000), default=100,
                         help="Revocations, and new keys of each kind")
     parser.add_argument("--runs", type=peer.in_range(1, bench_cell.HOSTS), default=5,
                         help="Runs of what waits for the TTL: hosts that are cut off, short outages")
