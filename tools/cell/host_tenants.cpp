@@ -8,10 +8,12 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "common/unix_time.hpp"
 #include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/cell/decide/broker_part.hpp"
+#include "tools/cell/decide/host_key.hpp"
 #include "tools/cell/rethrow.hpp"
 
 namespace leasehold::cell {
@@ -166,6 +168,8 @@ awaitable<Result<void>> HostTenants::resolve(std::string hash) {
   const auto record = read_key(key, found->entries.front().value);
   if (!record) co_return std::unexpected(record.error());
   if (record->hash != hash) co_return std::unexpected(unknown);
+  const auto valid = check_expiry(*record, unix_time_ms());
+  if (!valid) co_return valid;  // before this host takes a part for it
   HostTenant* const tenant = find_or_add(record->tenant);
   if (tenant == nullptr)
     co_return fail(Errc::QueueFull, fmt::format("this host serves {} tenants, which is the most; "
@@ -280,15 +284,17 @@ void HostTenants::confirm(HostTenant& tenant) {
   if (!tenant.part.awaits_confirmation()) tenant.confirmed.cancel();
 }
 
+/// A notification of this connection is newer than the list, even if it came before it.
 awaitable<void> HostTenants::list_parts() {
-  attachment_.is_list_due = false;
+  const std::uint64_t number = attachment_.number;
   const auto views = co_await broker_.list<wire::TenantView>();
-  if (!views) {
-    attachment_.is_list_due = true;
-    co_return;
+  if (!views || number != attachment_.number) co_return;  // the list remains due
+  attachment_.is_list_due = false;
+  for (const wire::TenantView& view : *views) {
+    const auto known = tenants_.find(view.policy.tenant);
+    const bool is_told = known != tenants_.end() && known->second->changed;
+    if (!is_told && view.policy.cell == cell_ && view.part) take(changed_in(view));
   }
-  for (const wire::TenantView& view : *views)
-    if (view.policy.cell == cell_ && view.part) take(changed_in(view));
 }
 
 awaitable<void> HostTenants::tick() {
