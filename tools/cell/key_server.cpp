@@ -66,6 +66,7 @@ void KeyServer::answer(const std::string& method, const control::Payload& params
   if (!asked) return respond(std::unexpected(asked.error()));
   if (calls_ >= kMaxCalls)
     return respond(fail(Errc::QueueFull, "the agent looks for too many keys; try again"));
+  ++calls_;  // here, because the coroutine may begin after further calls
   boost::asio::co_spawn(io_, resolve(std::move(asked->hash), std::move(respond)), kRethrow);
 }
 
@@ -76,7 +77,6 @@ void KeyServer::note(const std::string& method, const control::Payload& params) 
 }
 
 awaitable<void> KeyServer::resolve(std::string hash, control::Responder respond) {
-  ++calls_;
   const auto done = co_await resolve_(std::move(hash));
   --calls_;
   if (done) {

@@ -24,7 +24,6 @@ class KeyServer {
   static constexpr std::size_t kMaxConnections = 256;
   static constexpr std::size_t kMaxCalls = 1'024;  ///< Of all connections together.
   using Resolve = std::function<boost::asio::awaitable<Result<void>>(std::string hash)>;
-
   using Want = std::function<void(const TenantId& tenant)>;
 
   KeyServer(boost::asio::io_context& io, Resolve resolve, Want want)
