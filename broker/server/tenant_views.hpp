@@ -13,9 +13,10 @@ std::vector<wire::TenantView> tenant_views(const State& state, const std::option
                                            std::size_t limit, TimePoint now);
 /// The view of one tenant; empty if the broker does not know it.
 std::vector<wire::TenantView> view_of_tenant(const State& state, const TenantId& id, TimePoint now);
-/// At most `limit` keys after `after`, ordered by id.
+/// All keys of one tenant, ordered by id.
 std::vector<wire::KeyView> keys_of_tenant(const State& state, const TenantId& tenant,
                                           TimePoint now);
+/// At most `limit` keys after `after`, ordered by id.
 std::vector<wire::KeyView> key_views(const State& state, const std::optional<ApiKeyId>& after,
                                      std::size_t limit, TimePoint now);
 /// Nothing until an agent has attached.

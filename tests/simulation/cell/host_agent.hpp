@@ -1,5 +1,5 @@
 /// The agent of a host: the real decisions about its membership and its parts, in the order in
-/// which the agent's program takes them.
+/// which the agent's program takes them. It polls its broker, which notifies the program.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,10 @@
 /// Agent of a cell → broker, role operator: until when this host may run the cell's tenants, and
 /// its part of their limits. The rules for all messages are in ipc/control/messages.hpp.
 ///
-/// The agent calls `cell.attach` first, then reads the parts with `tenant.list`, then sends
-/// `cell.ceiling` whenever the ceiling moves and `cell.admit` whenever a part changes. The broker
-/// answers with `cell.part_changed` as workers follow. All calls of this header get
-/// PermissionDenied on a connection that is not the agent's.
+/// The agent calls `cell.attach` first, then `cell.ceiling`, and reads the parts with
+/// `tenant.list`. From then on it sends `cell.ceiling` whenever the ceiling moves and `cell.admit`
+/// whenever a part changes. The broker notifies it with `cell.part_changed` as workers follow. All
+/// calls of this header get PermissionDenied on a connection that is not the agent's.
 #pragma once
 
 #include <cstdint>
