@@ -193,9 +193,10 @@ awaitable<void> Agent::beat() {
   }
 }
 
+/// A successor undrains what this agent has drained, also if that is due already.
 Result<void> Agent::save() const {
   auto saved = membership_.saved();
-  if (saved) saved->is_draining = is_draining_;
+  if (saved) saved->is_draining = broker_.state().has_drained();
   return file_.write(saved);
 }
 

@@ -36,6 +36,7 @@ class BrokerSide {
   bool is_lost_for(Duration time) const;
   /// What this host is and does; asks the broker for its beats.
   HostState& state() { return state_; }
+  const HostState& state() const { return state_; }
 
  private:
   boost::asio::awaitable<void> keep_connected();

@@ -22,6 +22,8 @@ class HostState {
 
   /// Whether all workers of this host drain. Workers that attach later follow with the next `ask`.
   void set_draining(bool is_draining);
+  /// Workers drain, or drained ones have not been undrained yet.
+  bool has_drained() const { return is_draining_ || is_undrain_due_; }
   /// Asks the broker, unless it is being asked.
   void ask();
   /// What it said last. Nothing is announced of a host whose broker is away.
