@@ -171,9 +171,11 @@ Result<Answer> revoke_key(const Calls& calls, const ApiKeyId& key, Wait wait) {
   };
   const bool exists = TRY(read_one(calls, calls.keys.key(key))).has_value();
   if (exists) forget_revoked(calls, key);
-  const TenantChange change =
-      TRY(exists ? change_key(calls, key, revoke) : earlier_revocation(calls, key));
-  return finish(calls, name_answer("KEY REVOKED", "key", key.value), change, wait);
+  auto change = exists ? change_key(calls, key, revoke) : earlier_revocation(calls, key);
+  // Another operator has revoked it meanwhile, or the reply was lost.
+  if (!change && exists && !TRY(read_one(calls, calls.keys.key(key))))
+    change = earlier_revocation(calls, key);
+  return finish(calls, name_answer("KEY REVOKED", "key", key.value), TRY(std::move(change)), wait);
 }
 
 }  // namespace leasehold::cell

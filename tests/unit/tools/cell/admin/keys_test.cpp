@@ -1,4 +1,6 @@
 // `brokerctl cell keys`, against a modelled etcd.
+#include <utility>
+
 #include "tests/unit/tools/cell/admin/modelled_cell.hpp"
 #include "tools/cell/admin/show.hpp"
 #include "tools/cell/decide/revoked_key.hpp"
@@ -72,6 +74,26 @@ TEST_CASE(
     }
   }
   CHECK(cell.read(key) == before);
+}
+
+TEST_CASE("cell admin: a revocation whose reply is lost ends as if it had arrived") {
+  Cell cell;
+  const ApiKeyId key = cell.create_key();
+  const PartOwner a = cell.join("a");
+  cell.set_parts({a});
+  cell.on_wait = [&] { cell.set_parts({a}); };
+  const auto commit = cell.calls.commit;
+  bool is_lost = false;
+  cell.calls.commit = [&](const etcd::Transaction& transaction) -> Result<etcd::TransactionReply> {
+    const auto reply = commit(transaction);
+    if (transaction.conditions.empty() || std::exchange(is_lost, true)) return reply;
+    return fail(Errc::ConnectionLost, "the connection has ended");
+  };
+  const auto revoked = revoke_key(cell.calls, key, Wait(seconds(60)));
+  REQUIRE(is_lost);
+  REQUIRE(revoked);
+  CHECK(why_of(*revoked, 0) == "applied");
+  CHECK(cell.value(cell.keys.key(key)).empty());
 }
 
 TEST_CASE("cell admin: a revocation that was interrupted is repeated with the same result") {
