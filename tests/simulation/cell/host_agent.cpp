@@ -229,7 +229,7 @@ void HostAgent::broker_restarted() {
   network_.at(network_.between(0, 30), &machine_, in_this_life([this] { lose_connection(); }));
 }
 
-/// The program is told of what this reads, which comes later here.
+/// The program is notified of what this reads, which comes later here.
 void HostAgent::poll() {
   const auto again = [this](Duration after) {
     network_.at(after, &machine_, in_this_life([this] { poll(); }));

@@ -47,7 +47,7 @@ TEST_CASE("cell: the agent is notified of a demand that passes a power of two, a
   world.post(ConnectionClosed{kAgent});
   CHECK(told_after(4, 0) == 0);
   world.attach(kLaterAgent);
-  CHECK(told_after(0, 0) == 1);  // the last demand of which the earlier agent was notified
+  CHECK(told_after(0, 0) == 1);  // what the earlier agent heard last differs
 }
 
 TEST_CASE("cell: the agent is notified of requests between two reports, once a second") {
