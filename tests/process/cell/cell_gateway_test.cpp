@@ -103,7 +103,7 @@ TEST_CASE("cell gateway: a text whose key is revoked ends with an error, and mov
   const HttpReply reply = client.reply();
   CHECK_THAT(reply.body, Contains("invalid_api_key"));
   CHECK(eventually([&] { return cell.gateway.logs("text failed"); }));
-  CHECK(cell.gateway.logs("code=BadToken"));
+  CHECK(eventually([&] { return cell.gateway.logs("code=BadToken"); }));
   CHECK_FALSE(cell.gateway.logs("text moves"));
   CHECK(cell.gateway.send(cell.ask(5, false)).status == 401);
 }

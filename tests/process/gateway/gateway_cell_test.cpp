@@ -144,7 +144,7 @@ TEST_CASE("gateway: it serves with the hosts of a cell as they join, drain and l
   cell.join("b", b);
   cell.beat("a", a.address(), {.is_draining = true});
   CHECK(client.reply().events().size() == FakeHost::kTokens + 1);
-  CHECK(gateway.logs("cause=draining"));
+  CHECK(eventually([&] { return gateway.logs("cause=draining"); }));
 
   cell.etcd.erase(host_key_of("b"));
   cell.etcd.put(host_key_of("x"), "{");
@@ -179,7 +179,7 @@ TEST_CASE("gateway: a text leaves a host that has left its cell, and no answer o
   const HttpReply reply = client.reply();
   INFO(gateway.log());
   CHECK(reply.events().size() == FakeHost::kTokens + 1);
-  CHECK(gateway.logs("cause=gone"));
+  CHECK(eventually([&] { return gateway.logs("cause=gone"); }));
   CHECK(eventually([&] { return gone.running() == 0; }));
 
   // The process at the door is the earlier one until it says otherwise.

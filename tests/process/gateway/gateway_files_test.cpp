@@ -184,10 +184,11 @@ TEST_CASE("gateway: SIGHUP changes the hosts, and a text of a removed one moves"
   write(quoted(b.address()));
   gateway.child().signal(SIGHUP).value();
   REQUIRE(eventually([&] { return gateway.logs("text moves"); }));
-  CHECK(gateway.logs("host removed host=" + a.address() + " running_requests=1"));
+  CHECK(eventually(
+      [&] { return gateway.logs("host removed host=" + a.address() + " running_requests=1"); }));
   const HttpReply reply = client.reply();
   CHECK_THAT(reply.body, Contains("w9 ") && Contains("[DONE]") && !Contains("error"));
-  CHECK(gateway.logs("cause=draining"));
+  CHECK(eventually([&] { return gateway.logs("cause=draining"); }));
   REQUIRE(eventually([&] { return gateway.logs("host left host=" + a.address()); }));
   const std::size_t asked = a.asked().size();
   for (int i = 0; i < 3; ++i)

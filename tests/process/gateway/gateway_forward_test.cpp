@@ -74,7 +74,7 @@ struct ImpatientGateway {
     gateway.child().signal(SIGTERM).value();
     HttpReply reply = client.reply();
     CHECK(exit_status_of(gateway.child()) == 0);
-    CHECK(gateway.logs("gateway stops requests_cut=1"));
+    CHECK(eventually([&] { return gateway.logs("gateway stops requests_cut=1"); }));
     return reply;
   }
 };
@@ -123,7 +123,7 @@ TEST_CASE("gateway: embeddings leave a host that is frozen") {
   CHECK(moved.status == 200);
   CHECK(hosts.other->posts() == 1);
   // It is asked at all unless its report was overdue already.
-  if (hosts.one->posts() == 2) CHECK(hosts.gateway.logs("is silent"));
+  if (hosts.one->posts() == 2) CHECK(eventually([&] { return hosts.gateway.logs("is silent"); }));
 }
 
 TEST_CASE("gateway: a client that leaves ends a request on a connection that was kept") {

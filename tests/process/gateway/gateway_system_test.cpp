@@ -125,8 +125,8 @@ TEST_CASE("gateway: a client of three hosts notices neither a killed one nor a s
   CHECK(values_of("created", reply.events()).size() == 1);
   CHECK(values_of("id", reply.events()).size() == 1);
   CHECK(reply.events().back() == "[DONE]");
-  CHECK(cell.gateway.logs("cause=lost"));
-  CHECK(cell.gateway.logs("cause=silent"));
+  CHECK(eventually([&] { return cell.gateway.logs("cause=lost"); }));
+  CHECK(eventually([&] { return cell.gateway.logs("cause=silent"); }));
   const HttpReply wrong_key =
       cell.gateway.send(post("/v1/chat/completions", "lh-0", cell.story(true)));
   CHECK(wrong_key.status == 401);
@@ -155,7 +155,7 @@ TEST_CASE("gateway: a stream that a client came back to survives its host") {
   }));
   cell.named(field_of(again, "Leasehold-Host")).signal(SIGKILL);
   const HttpReply reply = client.reply();
-  CHECK(cell.gateway.logs("cause=lost"));
+  CHECK(eventually([&] { return cell.gateway.logs("cause=lost"); }));
   CHECK(chat_text_of(begun.events()) + chat_text_of(reply.events()) ==
         chat_text_of(undisturbed.events()));
   CHECK(values_of("created", begun.events()) == values_of("created", reply.events()));

@@ -155,7 +155,7 @@ TEST_CASE("gateway: a host that drains is left once another one has caught up") 
   const HttpReply reply = client.reply();
   CHECK(eventually([&] { return first->running() == 0; }));
   CHECK(streamed(reply) == fake_text());
-  CHECK(hosts.gateway.logs("cause=draining"));
+  CHECK(eventually([&] { return hosts.gateway.logs("cause=draining"); }));
 }
 
 TEST_CASE("gateway: a text never continues on a host of another identity") {
