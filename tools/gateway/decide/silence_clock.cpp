@@ -14,7 +14,7 @@ constexpr int kFailedBeats = 3;
 /// How long the gateway may take to read what has arrived.
 constexpr Duration kReadingTime = milliseconds(50);
 
-std::int64_t ms(Duration duration) {
+std::int64_t in_ms(Duration duration) {
   return std::chrono::duration_cast<milliseconds>(duration).count();
 }
 
@@ -64,14 +64,14 @@ std::optional<SilenceClock::Failure> SilenceClock::failure(TimePoint now) {
   }
   if (!is_accepted_) {
     return Failure{MoveCause::Silent,
-                   fmt::format("did not answer within {} ms", ms(limits_.head_timeout))};
+                   fmt::format("did not answer within {} ms", in_ms(limits_.head_timeout))};
   }
   if (now - progressed_ >= limits_.progress_timeout) {
     return Failure{MoveCause::Stalled,
-                   fmt::format("sent no token for {} ms", ms(limits_.progress_timeout))};
+                   fmt::format("sent no token for {} ms", in_ms(limits_.progress_timeout))};
   }
   return Failure{MoveCause::Silent,
-                 fmt::format("missed {} beats of {} ms", kFailedBeats, ms(limits_.beat))};
+                 fmt::format("missed {} beats of {} ms", kFailedBeats, in_ms(limits_.beat))};
 }
 
 bool SilenceClock::takes_look(TimePoint now) {
