@@ -46,8 +46,8 @@ class WindowBlocks {
   const WindowShape& shape() const { return shape_; }
   bool exists() const { return shape_.exists(); }
 
-  /// Starts with the blocks of block `first` of the positions and of those after it,
-  /// [n_groups] each. Precondition: there are no blocks yet.
+  /// Sets the blocks of the positions from block `first` on, [blocks of positions, n_groups].
+  /// Precondition: the sequence has no blocks of these groups.
   void start(std::uint32_t first, std::vector<BlockId> blocks);
   /// Appends the blocks of the next blocks of positions, [n_groups] each.
   void append(std::span<const BlockId> blocks);

@@ -68,8 +68,8 @@ class CellHosts : private etcd::WatchReceiver {
   /// Revision of a beat that a read has found, and the watch has not reported then.
   std::optional<etcd::Revision> unreported_;
   std::set<std::string> problems_;  // that were logged
-  std::optional<Errc> lost_;        // why etcd cannot be used
-  std::optional<Errc> refused_;     // why there is no watch
+  std::optional<Errc> lost_;        // the last error of a read; nothing: reads succeed
+  std::optional<Errc> refused_;     // the error with which etcd refused the watch
 };
 
 }  // namespace leasehold::gateway

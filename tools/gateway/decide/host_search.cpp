@@ -181,8 +181,8 @@ void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step&
 /// Before any event is handled, so that nothing of a gone incarnation is forwarded.
 void TextContinuation::lose_if_gone(std::optional<Attempt>& attempt, const Step& step) {
   if (!attempt || attempt->incarnation == step.hosts.incarnation(attempt->host)) return;
-  Error error{Errc::CellLost, fmt::format("host {} is no longer the member of its cell on which "
-                                          "the text ran",
+  Error error{Errc::CellLost, fmt::format("host {} has left its cell, or joined it again, since "
+                                          "the text began there",
                                           step.hosts.address(attempt->host))};
   lose(attempt->id, {MoveCause::Gone, std::move(error), kAfterFailure}, step);
 }
