@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""compare.py RENDERER: renders the templates beside this file with our interpreter and with Jinja2
-as Hugging Face sets it up, and compares the texts.
+"""compare.py RENDERER…: renders the templates beside this file with our interpreter, which the command
+RENDERER starts (it may begin with an emulator), and with Jinja2 as Hugging Face sets it up, and
+compares the texts.
 
 expressions.txt  one template a line, over the variables of variables.json
 refused.txt      the same, templates that both must refuse
@@ -105,7 +106,7 @@ def agree(case, ours, expected):
 
 def main():
     cases = [*own_cases(), *family_cases()]
-    answer = subprocess.run([sys.argv[1]], input=json.dumps(cases), capture_output=True, check=True,
+    answer = subprocess.run(sys.argv[1:], input=json.dumps(cases), capture_output=True, check=True,
                             encoding="utf-8")
     differences = 0
     for case, ours in zip(cases, json.loads(answer.stdout), strict=True):

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""compare.py JUDGE [SEED [COUNT]]: compiles generated schemas and compares what the grammar accepts with
-python3-jsonschema. Prints the acceptance per cause.
+"""compare.py JUDGE…: compiles generated schemas with the command JUDGE, which may begin with an emulator, and
+compares what the grammar accepts with python3-jsonschema. Prints the acceptance per cause. The environment may
+have another SEED and COUNT of schemas.
 
 Exit status 1: a text was accepted that the validator calls invalid, or fewer schemas or valid texts were
 accepted than the bounds below. 77: python3-jsonschema is not installed and nothing was compared.
 """
 import collections
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -69,13 +71,12 @@ def report(per_cause, reasons):
 
 
 def main():
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else SEED
-    count = int(sys.argv[3]) if len(sys.argv) > 3 else COUNT
+    seed, count = int(os.environ.get("SEED", SEED)), int(os.environ.get("COUNT", COUNT))
     schemas = [(cause, schema, [text for value in values for text in layouts(value)])
                for cause, schema, values in generate.cases(seed, count)]
     asked = [{"schema": json.dumps(schema), "texts": texts, "walks": WALKS, "seed": number}
              for number, (_, schema, texts) in enumerate(schemas)]
-    done = subprocess.run([sys.argv[1]], input=json.dumps(asked), capture_output=True, check=True, encoding="utf-8")
+    done = subprocess.run(sys.argv[1:], input=json.dumps(asked), capture_output=True, check=True, encoding="utf-8")
     answers = json.loads(done.stdout)
     per_cause, reasons, wrong, refused, n_valid, n_texts = compare(schemas, answers)
     report(per_cause, reasons)
