@@ -27,8 +27,8 @@ struct Timeout {
   Duration allowed;
 };
 
-/// The earliest timeout of the worker. None for a worker that may still resume. None for a worker
-/// that has exited or was killed, whose timeout would otherwise remain due for ever.
+/// Returns the earliest timeout of the worker. A worker that may still resume has none. A worker
+/// that has exited or was killed has none either, because its timeout would remain due for ever.
 std::optional<Timeout> timeout_of(const State& state, const Worker& worker) {
   if (worker.state == WorkerState::Gone || worker.killed) return std::nullopt;
   if (worker.reattach_until != TimePoint{}) return std::nullopt;

@@ -70,7 +70,8 @@ class Checkpointer {
   std::chrono::steady_clock::time_point next_audit_head_{};  // used only by the thread
   std::atomic<std::uint64_t> log_syncs_ = 0;
   std::atomic<std::uint64_t> complete_moves_ = 0;
-  /// Used only by the thread. Closing it drops no lock of SQLite, which locks other files.
+  /// The log file, used only by the thread. Closing it releases no lock, because SQLite's locks are
+  /// on other files.
   UniqueFd log_;
   std::jthread thread_;  // last, so that it ends before the members it uses
 };

@@ -25,7 +25,7 @@ struct ManagerAddress {
   socklen_t size = 0;
 };
 
-/// A path, or an abstract name that begins with '@'; nothing else is supported.
+/// Reads NOTIFY_SOCKET: a path, or an abstract name that begins with '@'. Nothing for other forms.
 std::optional<ManagerAddress> manager_address() {
   const char* text = std::getenv("NOTIFY_SOCKET");
   const std::string_view name = text == nullptr ? "" : text;

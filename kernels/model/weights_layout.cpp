@@ -34,7 +34,7 @@ struct RequiredTensor {
   TensorSpec rule;
   std::uint32_t layer = 0;       ///< 0 for tensors of no layer.
   std::string fused_name = {};   ///< The tensor that may have its rows instead; empty: none.
-  std::uint32_t n_matrices = 1;  ///< That the tensor and the fused tensor consist of.
+  std::uint32_t n_matrices = 1;  ///< Matrices in the tensor, and in the fused tensor.
   std::vector<std::uint32_t> parts = {};  ///< Rows in each matrix; see TensorSpec::parts.
   std::uint32_t first_row = 0;            ///< In each matrix of the fused tensor.
   std::uint32_t n_fused_rows = 0;         ///< Rows of such a matrix.

@@ -16,11 +16,12 @@
 
 namespace leasehold {
 
-using PrefixId = StrongId<struct PrefixTag>;  ///< An entry; never reused. 0: before the first one.
+/// The id of an entry, which is not reused. 0 is the start of a text, before any entry.
+using PrefixId = StrongId<struct PrefixTag>;
 
 class EntryBlocks {
  public:
-  /// When unused blocks leave: `Early` ones before all others.
+  /// The order in which unused blocks are evicted: `Early` ones leave before all others.
   enum class Turn : std::uint8_t { Early, Usual };
 
   /// Gives blocks to an entry without any. Nothing references them.
@@ -30,10 +31,11 @@ class EntryBlocks {
   /// Releases a reference to the blocks of an entry.
   void release(PrefixId id, Turn turn = Turn::Usual);
 
-  /// Takes the blocks of an entry, which then belong to the caller; empty without any.
-  /// Precondition: they are unused.
+  /// Takes the blocks of an entry, which then belong to the caller. Returns none if the entry has
+  /// none. Precondition: they are unused.
   std::vector<BlockId> take(PrefixId id);
-  /// Takes the oldest unused blocks of an entry; empty without any.
+  /// Takes the unused blocks that leave first, all of one entry. Returns none if no block is
+  /// unused.
   std::vector<BlockId> take_oldest();
   /// Takes the oldest blocks while more than `most` are unused.
   std::vector<BlockId> limit(std::uint32_t most);
@@ -41,7 +43,7 @@ class EntryBlocks {
   std::vector<BlockId> take_in(ExtentId extent);
 
   bool has(PrefixId id) const { return entries_.contains(id); }
-  /// The blocks of an entry; empty without any.
+  /// The blocks of an entry; empty if it has none.
   std::span<const BlockId> of(PrefixId id) const;
   std::uint32_t references(PrefixId id) const { return entries_.at(id).references; }
   /// Adds the unused blocks to the counts.

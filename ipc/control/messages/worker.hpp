@@ -154,10 +154,10 @@ struct LeaseRedeliver : Message<LeaseRedeliver> {
 /// Reply: Empty, also when the lease has ended already. Errors: IllegalTransition (the lease is not
 /// draining), PermissionDenied (it is on another worker), UnknownLease, StaleGeneration.
 ///
-/// Sound because the drain word never returns to zero and one thread of the worker reads it for
-/// both purposes: the thread reads the word and, if it is set, looks for requests and reports;
-/// before it accepts a request, it reads the word again. So the worker either counts a request
-/// before it reports, or refuses the request.
+/// No request is lost, because the drain word never returns to zero and one thread of the worker
+/// reads it for both purposes: the thread reads the word and, if it is set, looks for requests and
+/// reports; before it accepts a request, it reads the word again. So the worker either counts a
+/// request before it reports, or refuses the request.
 struct LeaseDrained : Message<LeaseDrained> {
   static constexpr std::string_view kMethod = "lease.drained";
   LeaseId lease;

@@ -88,6 +88,7 @@ __device__ __forceinline__ void add_values(const AttentionParams& p, const Atten
                                            ValueSums<kQueriesPerThread, kPairSpans>& sums) {
   if (sums.query >= tile.n_queries()) return;
   const bool is_in_all_windows = tile.last_skips <= span.first;
+  // The number of positions, from the first one of the span on, that all queries read.
   const std::uint32_t of_all =
       is_in_all_windows && tile.first_reads > span.first ? tile.first_reads - span.first : 0;
   const std::uint32_t common = (of_all < span.count ? of_all : span.count) / 4 * 4;

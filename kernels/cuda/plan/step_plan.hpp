@@ -19,7 +19,8 @@ KernelLaunch plan_top_candidates(const device::TopCandidatesParams& params, std:
 /// The most pieces of one launch; its grid and its counter hold no more.
 inline constexpr std::uint32_t kMaxScatterPieces = (1u << 16) - 1;
 
-/// 1 to kMaxScatterPieces pieces; `largest_bytes` is the size of the largest first one.
+/// Plans the writes of 1 to kMaxScatterPieces pieces. `largest_bytes` is the size of the largest
+/// piece that is written first.
 KernelLaunch plan_scatter(const device::ScatterParams& params, std::uint32_t largest_bytes);
 
 /// Plans lh_conditional_gate if there is a condition; only libraries with has_conditional_gate()

@@ -178,7 +178,7 @@ void TextContinuation::lose_if_late(std::optional<Attempt>& attempt, const Step&
   lose(attempt->id, {failure->cause, std::move(error), kAfterFailure}, step);
 }
 
-/// Before any event is handled, so that nothing of a gone incarnation is forwarded.
+/// Called before an event is handled, so that nothing of a gone incarnation is forwarded.
 void TextContinuation::lose_if_gone(std::optional<Attempt>& attempt, const Step& step) {
   if (!attempt || attempt->incarnation == step.hosts.incarnation(attempt->host)) return;
   Error error{Errc::CellLost, fmt::format("host {} has left its cell, or joined it again, since "

@@ -33,7 +33,7 @@ ServerEvents ResponseWriter::add(ChoicePart part, UsageCount so_far) {
   for (const ApiToolCall& call : part.calls) add_call(call);
   if (!part.finish_reason.empty()) {
     is_cut_off_ = part.finish_reason == "length";
-    if (output_.empty() && kind_ == Kind::None) open(Kind::Message);  // an answer has an item
+    if (output_.empty() && kind_ == Kind::None) open(Kind::Message);  // one item at least
     close(is_cut_off_ ? "incomplete" : "completed");
   }
   return std::exchange(events_, {});

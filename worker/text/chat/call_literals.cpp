@@ -84,7 +84,7 @@ std::optional<std::string> LiteralReader::escaped(char quote) {
   return std::nullopt;
 }
 
-/// The text of a string that follows; nothing if none does.
+/// Reads a string and returns its text. Returns nothing if no string follows.
 std::optional<std::string> LiteralReader::quoted() {
   if (style_ == Style::Gemma && skip(kGemmaQuote)) {
     const auto end = rest_.find(kGemmaQuote);

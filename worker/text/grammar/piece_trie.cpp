@@ -25,7 +25,8 @@ PieceTrie::PieceTrie(std::span<const std::string_view> pieces) : n_vocab_(pieces
   nodes_.push_back({end, static_cast<std::uint32_t>(tokens_.size()), 0, 0});
 }
 
-/// Adds nodes for the bytes of `piece`; the last node gets the token.
+/// Adds nodes for the bytes of `piece` behind those that are open. `token` is the index of the
+/// piece in tokens_, the first one in the subtree of each new node.
 void PieceTrie::add(std::string_view piece, std::uint32_t token) {
   while (open_.size() < piece.size()) {
     const std::size_t depth = open_.size() + 1;

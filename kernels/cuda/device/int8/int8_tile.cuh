@@ -27,6 +27,7 @@ struct Int8Tile {
   using Products = Int8Products<kType, kTiles, kUnit.column_stride>;
   using Sums = typename Products::Sums;
 
+  // A copy moves kCopyBytes: this many copies bring the weights of one group, and one column of x.
   static constexpr std::uint32_t kOfGroup = kUnit.weight_bytes / kCopyBytes;
   static constexpr std::uint32_t kOfColumn = kUnit.x_bytes / kCopyBytes;
   static constexpr std::uint32_t kWeightCopies = (kGroups * kOfGroup + kThreads - 1) / kThreads;
