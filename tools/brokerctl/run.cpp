@@ -283,8 +283,8 @@ class Runner {
  private:
   Result<void> show_workers() {
     const Json reply = TRY(dependencies_.call("worker.list", Json::object()));
-    return print_list(reply.at("items"),
-                      workers_table(TRY(client::parse_items<wire::WorkerView>(reply))));
+    const auto workers = TRY(client::parse_items<wire::WorkerView>(reply));
+    return print_list(reply.at("items"), workers_table(workers));
   }
 
   Result<void> show_prefixes() {
