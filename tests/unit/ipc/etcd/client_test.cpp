@@ -148,14 +148,15 @@ TEST_CASE("etcd client: an encrypted member that hangs is left after the timeout
 }
 
 TEST_CASE("etcd client: a member that says nothing, too much or garbage is a typed error") {
-  const auto error_with = [](const ModelledMember::Answer& answer) {
+  const auto error_with = [](const ModelledMember::Answer& answer,
+                             std::chrono::milliseconds call_timeout = std::chrono::minutes(1)) {
     const ModelledMember member(answer);
-    Rig rig({&member}, std::chrono::milliseconds(300));
+    Rig rig({&member}, call_timeout);
     const auto reply = rig.wait(rig.client->range(KeyRange::one("a")));
     REQUIRE(!reply);
     return reply.error();
   };
-  CHECK(error_with(never_answer).code == Errc::TimedOut);
+  CHECK(error_with(never_answer, std::chrono::milliseconds(300)).code == Errc::TimedOut);
   CHECK(error_with([](const auto&) { return std::string("220 smtp ready\r\n\r\n"); }).code ==
         Errc::MalformedMessage);
   CHECK(error_with([](const auto&) { return reply_200("<html>"); }).code == Errc::MalformedMessage);
