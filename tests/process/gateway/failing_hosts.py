@@ -371,11 +371,11 @@ def check_emitted_refused(address):
     return None if answer.status == 400 and "emitted" in text else f"{answer.status} {text}"
 
 
-def start_gateway(programs, addresses, directory, ready):
+def start_gateway(programs, addresses, directory, ready, *options):
     """Returns the process, its address and its log once so many hosts are ready."""
     log = os.path.join(directory, "gateway.log")
     command = [os.path.join(programs, "leasehold-gateway"), "--listen", "127.0.0.1:0",
-               "--beat-ms", str(BEAT_MS), "--move-timeout-ms", "5000", "--plaintext-hosts"]
+               "--beat-ms", str(BEAT_MS), "--move-timeout-ms", "5000", "--plaintext-hosts", *options]
     for host in addresses:
         command += ["--hosts", host]
     with open(log, "wb") as file:
