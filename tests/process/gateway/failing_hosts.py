@@ -180,6 +180,29 @@ def refuse(connection):
                     'Content-Length: 11\r\nConnection: close\r\n\r\n{"error":7}')
 
 
+def unknown_token(connection):
+    """A token that no vocabulary has. Only the next host can know that."""
+    connection.accept()
+    connection.groups(connection.known, 3)
+    connection.send(event(3) + ": t 0 3 2147483647\n\n")
+
+
+def refuse_token(connection):
+    body = '{"error":{"code":"BadRequest","message":"emitted: token 2147483647"}}'
+    connection.send("HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\n"
+                    f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}")
+
+
+def ends_with_refusal(case, status, answer):
+    """The client gets what it was sent, and the next host's reason as a typed error."""
+    text = "".join(event(i) for i in range(4))
+    if status != 200 or not answer.startswith(text) or answer.count('"at"') != 4:
+        return f"status {status}, answer {answer!r}"
+    if "BadRequest" not in answer or "2147483647" not in answer:
+        return f"the error is {answer[len(text):]!r}"
+    return None if len(case.bodies) == 2 else f"{len(case.bodies)} hosts were asked"
+
+
 def hides_client_fields(case, status, answer):
     head = case.heads[0].lower()
     if answer != TEXT or head.count("leasehold-stream:") != 1:
@@ -218,6 +241,7 @@ CASES = [
     Case("position-left-out", after_three(group(4))),
     Case("unknown-choice", after_three("data: x\n: t 1 0 5\n\n")),
     Case("token-beyond-31-bits", after_three("data: x\n: t 0 3 2147483648\n\n")),
+    Case("token-beyond-the-vocabulary", unknown_token, second=refuse_token, check=ends_with_refusal),
     Case("malformed-mark", after_three("data: x\n: t zero\n\n")),
     Case("silent", after_three("")),
     Case("long-prefill", beats_then_text, asked=1, emitted=0),
