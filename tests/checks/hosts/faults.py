@@ -172,15 +172,15 @@ class Rounds:
         first.await_ready()
         self.cell.await_all_known()
 
-    def cut_link(self, gateway, link):
-        """The host behind the link loses it."""
+    def cut_link(self, gateway, cut, mend):
+        """The host behind the link loses it, or one direction of it."""
         answers = self.open(gateway)
         self.await_events(answers)
         far = next(host for host in self.cell.hosts if host.prefix)
         moment = time.monotonic()
-        link.down()
+        cut()
         self.finish(answers, "link down")
         self.add_pauses("link_down", self.moved_from(far, gateway, answers), moment)
-        link.up()
+        mend()
         cell.wait_for(far.is_ready, "the far host does not answer")
         self.cell.await_all_known()

@@ -5,7 +5,8 @@ The report is {"gateway": {...}}:
     texts      "read" through failures, and of these "changed": not read as in the undisturbed run
     killed     "pause_ms" from SIGKILL of a worker, or of broker and worker, to the next event, prefill included
     frozen     the same from SIGSTOP of both
-    link_down  the same from the loss of a host's network link; missing where this machine makes no network namespace
+    link_down  the same from the loss of a host's network link, of its answers and of what is sent to it, in turn;
+               missing where this machine makes no network namespace
     gateway_killed  "pause_ms" of resumable texts that go on through the other gateway
     drain      "gap_ms", the longest gap of texts that leave a host that drains; "calm_gap_ms", that of undisturbed
                texts; "gap_ratio" of their medians
@@ -20,6 +21,7 @@ A distribution is {"n", "p50", "p90", "p99", "max"}: nearest-rank quantiles.
 
 import argparse
 import contextlib
+import itertools
 import os
 import statistics
 import sys
@@ -159,9 +161,11 @@ def measure_link(settings, before_round, report):
         rounds = full_speed_rounds(settings, hosts, gateway)
         rounds.read_calm(gateway)
 
+        cuts = itertools.cycle(separate_link.CUTS.values())
+
         def do_round():
             before_round()
-            rounds.cut_link(gateway, link)
+            rounds.cut_link(gateway, *(getattr(link, name) for name in next(cuts)))
         repeat(rounds, "link_down", settings.samples, do_round)
         add_texts(rounds, report)
         add_pauses(rounds, report, "link_down")

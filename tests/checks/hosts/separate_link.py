@@ -3,7 +3,12 @@
 import os
 import subprocess
 
+from peer import Failure
+
 NEAR, FAR = "10.213.78.1", "10.213.78.2"
+# What cuts the link, or one direction of it, and what mends it.
+CUTS = {"link down": ("down", "up"), "answers lost": ("lose_answers", "restore_answers"),
+        "requests lost": ("lose_requests", "restore_requests")}
 
 
 def ip(*words):
@@ -40,8 +45,29 @@ class SeparateLink:
             ip("link", "del", self.near)
             ip("netns", "del", self.namespace)
 
+    def do(self, *words):
+        done = ip(*words)
+        if done.returncode != 0:
+            raise Failure("SystemError", f"ip {' '.join(words)}: {done.stderr.strip()}")
+
     def down(self):
-        ip("link", "set", self.near, "down")
+        self.do("link", "set", self.near, "down")
 
     def up(self):
-        ip("link", "set", self.near, "up")
+        self.do("link", "set", self.near, "up")
+
+    def lose_answers(self):
+        """What the host sends disappears, and what is sent to it arrives."""
+        self.do("-n", self.namespace, "route", "add", "blackhole", NEAR + "/32")
+
+    def restore_answers(self):
+        self.do("-n", self.namespace, "route", "del", "blackhole", NEAR + "/32")
+
+    def lose_requests(self):
+        """What is sent to the host disappears, and what it sends arrives."""
+        self.do("-n", self.namespace, "route", "del", "local", FAR, "dev", "eth0", "table", "local")
+        self.do("-n", self.namespace, "route", "add", "blackhole", FAR + "/32", "table", "local")
+
+    def restore_requests(self):
+        self.do("-n", self.namespace, "route", "del", "blackhole", FAR + "/32", "table", "local")
+        self.do("-n", self.namespace, "route", "add", "local", FAR, "dev", "eth0", "table", "local", "src", FAR)
