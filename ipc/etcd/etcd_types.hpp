@@ -76,6 +76,7 @@ struct Delete {
 };
 struct Get {
   KeyRange range;
+  bool keys_only = false;  ///< The entries found have no values.
   bool operator==(const Get&) const = default;
 };
 using Operation = std::variant<Put, Delete, Get>;

@@ -36,7 +36,9 @@ Json json_of(const Delete& erased) {
   return {{"request_delete_range", json_of(erased.range)}};
 }
 Json json_of(const Get& get) {
-  return {{"request_range", json_of(get.range)}};
+  Json request = json_of(get.range);
+  if (get.keys_only) request["keys_only"] = true;
+  return {{"request_range", std::move(request)}};
 }
 
 template <class Item>

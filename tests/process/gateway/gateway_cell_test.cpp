@@ -245,4 +245,25 @@ TEST_CASE("gateway: a watch whose member of etcd hangs begins again at another m
   CHECK(gateway.send(ask_cell()).status == 200);
 }
 
+TEST_CASE("gateway: a watch that misses the deletion of any host begins again") {
+  if (!has_etcd()) return;
+  CellOfTest cell;
+  FakeHost a("a"), b("b");
+  cell.join("a", a);
+  cell.join("b", b);
+  const std::string path = cell.etcd.file("m");
+  HangingMember member(path, cell.etcd.address().substr(std::string("unix:").size()));
+  std::ofstream(cell.file) << fmt::format("etcd = [\"unix:{}\", \"{}\"]\ncell = \"c\"\n", path,
+                                          cell.etcd.address());
+  GatewayProcess gateway({}, {"--cell", cell.file});
+  for (const char* name : {"name=a", "name=b"})
+    REQUIRE(eventually([&] { return gateway.logs(name); }));
+  member.hang();
+  cell.etcd.erase(host_key_of("b"));  // not the host that has been silent for longest
+  INFO(gateway.log());
+  CHECK(eventually([&] { return gateway.logs("host left its cell"); }));
+  CHECK(gateway.logs("watch of hosts is behind"));
+  CHECK(gateway.send(ask_cell()).status == 200);
+}
+
 }  // namespace leasehold::testing

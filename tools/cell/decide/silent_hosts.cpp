@@ -62,12 +62,6 @@ void SilentHosts::refused(const HostName& host, TimePoint now) {
   if (const auto found = seen_.find(host); found != seen_.end()) found->second.since = now;
 }
 
-std::optional<HostName> SilentHosts::most_silent() const {
-  const auto earlier = [](const auto& a, const auto& b) { return a.second.since < b.second.since; };
-  const auto first = std::ranges::min_element(seen_, earlier);
-  return first == seen_.end() ? std::nullopt : std::optional(first->first);
-}
-
 std::optional<SilentHosts::Silence> SilentHosts::silence_of(const Seen& seen, TimePoint now) const {
   if (!seen.record || seen.record->ttl_ms == 0) return std::nullopt;
   const Duration longest = seen.record->ttl() + slack_;

@@ -56,8 +56,6 @@ class SilentHosts {
     Result<HostRecord> record;
   };
   const std::map<HostName, Seen>& hosts() const { return seen_; }
-  /// The host whose newest beat was seen the longest time ago; nothing without hosts.
-  std::optional<HostName> most_silent() const;
   /// How long the newest beat of the host has been seen, and how long until the host may be expired
   /// if no other one comes. Nothing for a host that is not listed, is not readable or has no TTL.
   struct Silence {

@@ -34,6 +34,7 @@ CellHosts::CellHosts(cell::CellAddress address, Dependencies dependencies)
       address_(std::move(address)),
       keys_(address_.cell),
       silent_(keys_, cell::CellConfig{}.slack()),
+      watch_check_(keys_),
       etcd_(deps_.io, address_.etcd) {}
 
 void CellHosts::start() {
@@ -87,15 +88,13 @@ awaitable<void> CellHosts::keep_contact() {
   }
 }
 
-/// Reads the config, and the beat of the host that has been silent for longest: a newer one than
-/// the watch has reported shows that the watch hangs.
+/// Reads the config, and the keys of the hosts, to compare them with what the watch has reported.
 awaitable<void> CellHosts::look() {
   etcd::Transaction reads;
   reads.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.config())});
-  if (const auto host = silent_.most_silent())
-    reads.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.host(*host))});
+  reads.success.emplace_back(etcd::Get{.range = keys_.hosts(), .keys_only = true});
   const std::size_t asked = reads.success.size();
-  const auto reply = co_await etcd_.commit(std::move(reads));
+  auto reply = co_await etcd_.commit(std::move(reads));
   if (!reply) co_return report_lost(reply.error());
   if (reply->found.size() != asked) {
     co_return report_lost(
@@ -106,7 +105,7 @@ awaitable<void> CellHosts::look() {
   if (std::exchange(lost_, std::nullopt)) spdlog::info("etcd answers again");
   silent_.contacted(now);
   read_config(reply->found.front());
-  if (asked > 1) check_watch(reply->found.back());
+  check_watch({.entries = std::move(reply->found.back()), .revision = reply->revision});
   co_await expire_silent(now);
 }
 
@@ -122,16 +121,13 @@ void CellHosts::read_config(const std::vector<etcd::KeyValue>& found) {
 }
 
 /// A watch that has just begun may wait for several members before it lists the hosts.
-void CellHosts::check_watch(const std::vector<etcd::KeyValue>& probed) {
+void CellHosts::check_watch(const HostKeys& read) {
   if (newest_ == etcd::Revision{}) return;
-  const bool is_behind = std::exchange(unreported_, std::nullopt).value_or(newest_) > newest_;
-  if (is_behind) {
-    spdlog::warn("watch of hosts is behind; it begins again at another member of etcd");
-    newest_ = {};
-    watcher_->close();
-  } else if (!probed.empty() && probed.front().modified > newest_) {
-    unreported_ = probed.front().modified;
-  }
+  if (!watch_check_.is_behind(read, newest_, silent_.hosts())) return;
+  spdlog::warn("watch of hosts is behind; it begins again at another member of etcd");
+  newest_ = {};
+  watch_check_.reset();
+  watcher_->close();
 }
 
 /// A refusal means that a newer beat has arrived, or that another observer was first.

@@ -22,6 +22,7 @@
 #include "ipc/etcd/client.hpp"
 #include "tools/cell/config/etcd_options.hpp"
 #include "tools/cell/decide/silent_hosts.hpp"
+#include "tools/gateway/decide/watch_check.hpp"
 #include "tools/gateway/gateway_metrics.hpp"
 #include "tools/gateway/hosts.hpp"
 
@@ -53,7 +54,7 @@ class CellHosts : private etcd::WatchReceiver {
   boost::asio::awaitable<void> look();
   boost::asio::awaitable<void> expire_silent(TimePoint now);
   void read_config(const std::vector<etcd::KeyValue>& found);
-  void check_watch(const std::vector<etcd::KeyValue>& probed);
+  void check_watch(const HostKeys& read);
   void use_hosts();
   void report_problems(std::vector<std::string> problems);
   void report_lost(const Error& error);
@@ -62,14 +63,13 @@ class CellHosts : private etcd::WatchReceiver {
   cell::CellAddress address_;
   cell::CellKeys keys_;
   cell::SilentHosts silent_;
+  WatchCheck watch_check_;
   etcd::Client etcd_;                      // for reads and expiries
   std::unique_ptr<etcd::Client> watcher_;  // for the watch; replaced when its member hangs
   etcd::Revision newest_;                  // that the watch has reported; zero: nothing yet
-  /// Revision of a beat that a read has found, and the watch has not reported then.
-  std::optional<etcd::Revision> unreported_;
-  std::set<std::string> problems_;  // that were logged
-  std::optional<Errc> lost_;        // the last error of a read; nothing: reads succeed
-  std::optional<Errc> refused_;     // the error with which etcd refused the watch
+  std::set<std::string> problems_;         // that were logged
+  std::optional<Errc> lost_;               // the last error of a read; nothing: reads succeed
+  std::optional<Errc> refused_;            // the error with which etcd refused the watch
 };
 
 }  // namespace leasehold::gateway

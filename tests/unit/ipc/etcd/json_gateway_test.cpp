@@ -30,11 +30,12 @@ TEST_CASE("etcd text: a transaction has conditions and both branches") {
   const Transaction change{
       .conditions = {Compare::modified_at("k", {5}), Compare::not_created_at("h", {4})},
       .success = {Delete{KeyRange::prefix("m/")}},
-      .failure = {}};
+      .failure = {Get{.range = KeyRange::one("a"), .keys_only = true}}};
   CHECK(transaction_body(change) ==
         R"({"compare":[{"key":"aw==","mod_revision":"5","result":"EQUAL","target":"MOD"},)"
         R"({"create_revision":"4","key":"aA==","result":"NOT_EQUAL","target":"CREATE"}],)"
-        R"("failure":[],"success":[{"request_delete_range":{"key":"bS8=","range_end":"bTA="}}]})");
+        R"("failure":[{"request_range":{"key":"YQ==","keys_only":true}}],)"
+        R"("success":[{"request_delete_range":{"key":"bS8=","range_end":"bTA="}}]})");
 }
 
 TEST_CASE("etcd text: a reply shows which branch was executed and what it found") {
