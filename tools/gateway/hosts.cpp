@@ -42,12 +42,23 @@ std::vector<std::string> texts_of(const std::vector<HostAddress>& addresses) {
 
 }  // namespace
 
+Hosts::Hosts(asio::io_context& io, const Clock& clock, HostTable table, http::TlsClient tls)
+    : io_(io),
+      clock_(clock),
+      table_(std::move(table)),
+      tls_(std::move(tls)),
+      forgotten_(io, {.text = std::string(kForgottenAddress), .unix_path = {}}, &tls_) {
+  forgotten_.set_incarnation({});
+}
+
 Result<std::unique_ptr<Hosts>> Hosts::create(asio::io_context& io, const Clock& clock,
                                              const std::vector<HostAddress>& addresses,
                                              http::TlsClient tls) {
   auto table = TRY(HostTable::create(texts_of(addresses), kPollInterval + kPollTimeout));
   auto hosts = std::unique_ptr<Hosts>(new Hosts(io, clock, std::move(table), std::move(tls)));
-  for (const HostAddress& address : addresses) hosts->add(address);
+  for (const HostId host : hosts->table_.ids())
+    hosts->add(host,
+               *std::ranges::find(addresses, hosts->table_.address(host), &HostAddress::text));
   return hosts;
 }
 
@@ -57,8 +68,18 @@ std::unique_ptr<Hosts> Hosts::of_cell(asio::io_context& io, const Clock& clock,
       new Hosts(io, clock, HostTable::of_cell(kPollInterval + kPollTimeout), std::move(tls)));
 }
 
-void Hosts::add(const HostAddress& address) {
-  hosts_.push_back({.link = std::make_unique<HostLink>(io_, address, &tls_)});
+void Hosts::add(HostId host, const HostAddress& address) {
+  if (hosts_.contains(host)) return;
+  hosts_.emplace(host, Host{.link = std::make_shared<HostLink>(io_, address, &tls_)});
+}
+
+HostLink& Hosts::link(HostId host) {
+  const auto found = hosts_.find(host);
+  return found != hosts_.end() ? *found->second.link : forgotten_;
+}
+
+void Hosts::forget_gone() {
+  for (const HostId host : table_.forget_gone(clock_.now())) hosts_.erase(host);
 }
 
 void Hosts::start() {
@@ -68,9 +89,8 @@ void Hosts::start() {
 
 Result<void> Hosts::set_list(const std::vector<HostAddress>& addresses) {
   const HostChanges changes = TRY(table_.set_list(texts_of(addresses)));
-  for (const HostAddress& address : addresses)
-    if (hosts_.size() < table_.size() && address.text == table_.address(HostId{hosts_.size()}))
-      add(address);
+  for (const HostId host : changes.added)
+    add(host, *std::ranges::find(addresses, table_.address(host), &HostAddress::text));
   begin_added(changes.added);
   for (const HostId host : changes.removed) {
     spdlog::info(
@@ -78,6 +98,7 @@ Result<void> Hosts::set_list(const std::vector<HostAddress>& addresses) {
         "no other host computes alike",
         table_.address(host), table_.started_on(host));
   }
+  forget_gone();
   return {};
 }
 
@@ -97,9 +118,9 @@ void Hosts::set_doors(const std::vector<Door>& doors) {
     addresses.emplace(door.member.address, &door.address);
   }
   const HostChanges changes = table_.set_members(members);
-  while (hosts_.size() < table_.size()) add(*addresses.at(table_.address(HostId{hosts_.size()})));
-  for (std::size_t i = 0; i < hosts_.size(); ++i)
-    hosts_[i].link->set_incarnation(table_.incarnation(HostId{i}).value_or(Incarnation{}));
+  for (const HostId host : changes.added) add(host, *addresses.at(table_.address(host)));
+  for (const auto& [id, host] : hosts_)
+    host.link->set_incarnation(table_.incarnation(id).value_or(Incarnation{}));
   begin_added(changes.added);
   for (const HostId host : changes.renewed)
     spdlog::warn(
@@ -112,7 +133,7 @@ void Hosts::set_doors(const std::vector<Door>& doors) {
 }
 
 void Hosts::begin_watch(HostId host) {
-  if (std::exchange(hosts_.at(host.value).is_watched, true)) return;
+  if (std::exchange(hosts_.at(host).is_watched, true)) return;
   asio::co_spawn(io_, watch(host), asio::detached);
 }
 
@@ -122,20 +143,20 @@ bool Hosts::is_needed(HostId host) const {
 
 awaitable<void> Hosts::watch(HostId host) {
   asio::steady_timer pause(io_);
-  HostLink& link = this->link(host);
+  const std::shared_ptr<HostLink> link = hosts_.at(host).link;
   std::string last;
   while (!is_stopping_ && is_needed(host)) {
     const std::optional<Incarnation> asked = table_.incarnation(host);
-    Result<HostReport> report = co_await ask(link);
+    Result<HostReport> report = co_await ask(*link);
     // The answer of a gone incarnation may have arrived just before its connection was closed.
     if (table_.incarnation(host) == asked) note(host, std::move(report), last);
     pause.expires_after(kPollInterval);
     co_await pause.async_wait(http::kAwait);
   }
-  hosts_.at(host.value).is_watched = false;
+  if (const auto found = hosts_.find(host); found != hosts_.end()) found->second.is_watched = false;
   if (is_stopping_) co_return;
   table_.unreachable(host);
-  link.close_idle();
+  link->close_idle();
   spdlog::info("host left host={}", table_.address(host));
 }
 
@@ -184,8 +205,8 @@ std::size_t Hosts::count(HostState state) const {
 
 std::vector<HostId> Hosts::all() const {
   std::vector<HostId> hosts;
-  for (std::size_t i = 0; i < hosts_.size(); ++i)
-    if (is_needed(HostId{i})) hosts.push_back({i});
+  for (const auto& [id, host] : hosts_)
+    if (is_needed(id)) hosts.push_back(id);
   return hosts;
 }
 

@@ -2,12 +2,14 @@
 ///
 /// A host that leaves the list gets no new request. It is asked until its last request has ended,
 /// so that texts move to other hosts or end there. A host that leaves its cell, or joins it again,
-/// has stopped as what it was: all connections to it are closed.
+/// has stopped as what it was: all connections to it are closed. A host that has left is forgotten
+/// some time later.
 ///
 /// Lifetime: `io` and `clock` outlive it; it outlives all exchanges. Threads: one.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,7 +55,10 @@ class Hosts {
 
   HostTable& table() { return table_; }
   const HostTable& table() const { return table_; }
-  HostLink& link(HostId host) { return *hosts_.at(host.value).link; }
+  /// To a host that was forgotten no connection can be opened.
+  HostLink& link(HostId host);
+  /// Forgets what HostTable::forget_gone forgets.
+  void forget_gone();
   /// How many are in the list.
   std::size_t size() const;
   HostState state(HostId host) const { return table_.state(host, clock_.now()); }
@@ -64,14 +69,13 @@ class Hosts {
   std::vector<HostId> answering() const;
 
  private:
-  Hosts(boost::asio::io_context& io, const Clock& clock, HostTable table, http::TlsClient tls)
-      : io_(io), clock_(clock), table_(std::move(table)), tls_(std::move(tls)) {}
+  Hosts(boost::asio::io_context& io, const Clock& clock, HostTable table, http::TlsClient tls);
   struct Host {
-    std::unique_ptr<HostLink> link;
+    std::shared_ptr<HostLink> link;  // shared with the coroutine that watches
     bool is_watched = false;
   };
 
-  void add(const HostAddress& address);
+  void add(HostId host, const HostAddress& address);
   void begin_added(const std::vector<HostId>& added);
   void begin_watch(HostId host);
   bool is_needed(HostId host) const;
@@ -83,7 +87,8 @@ class Hosts {
   const Clock& clock_;
   HostTable table_;
   http::TlsClient tls_;
-  std::vector<Host> hosts_;  // by HostId
+  HostLink forgotten_;
+  std::map<HostId, Host> hosts_;
   bool is_started_ = false;
   bool is_stopping_ = false;
 };

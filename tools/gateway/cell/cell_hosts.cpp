@@ -106,6 +106,7 @@ awaitable<void> CellHosts::look() {
   silent_.contacted(now);
   read_config(reply->found.front());
   check_watch({.entries = std::move(reply->found.back()), .revision = reply->revision});
+  deps_.hosts.forget_gone();
   co_await expire_silent(now);
 }
 

@@ -17,6 +17,7 @@ constexpr std::size_t kMaxReportBytes = 1 << 20;
 constexpr std::size_t kMaxModels = 256;
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::size_t kMaxDepth = 8;
+constexpr std::uint64_t kSlots = std::uint64_t{1} << 32;
 
 using Json = nlohmann::json;
 
@@ -149,24 +150,89 @@ std::string_view name(HostState state) {
 
 Result<HostTable> HostTable::create(std::vector<std::string> addresses, Duration silent_after) {
   TRY(check_list(addresses));
-  std::vector<Host> hosts;
-  for (std::string& address : addresses) hosts.push_back({.address = std::move(address)});
-  return HostTable(std::move(hosts), silent_after);
+  HostTable table(silent_after);
+  for (std::string& address : addresses) table.add(std::move(address));
+  return table;
+}
+
+HostTable::Host& HostTable::add(std::string address) {
+  if (free_.empty()) {
+    hosts_.push_back({.id = HostId{hosts_.size()}, .address = std::move(address)});
+    return hosts_.back();
+  }
+  Host& host = hosts_[free_.back()];
+  free_.pop_back();
+  host.address = std::move(address);
+  host.is_known = true;
+  return host;
+}
+
+void HostTable::forget(HostId host) {
+  const auto slot = static_cast<std::uint32_t>(host.value % kSlots);
+  hosts_[slot] = {.id = HostId{host.value + kSlots}, .address = {}, .is_known = false};
+  free_.push_back(slot);
+}
+
+std::vector<HostId> HostTable::forget_gone(TimePoint now) {
+  std::vector<std::pair<TimePoint, HostId>> gone;
+  for (Host& host : hosts_) {
+    if (!host.is_known) continue;
+    if (host.is_listed || host.started > 0) {
+      host.unused_since.reset();
+      continue;
+    }
+    if (!host.unused_since) host.unused_since = now;
+    gone.emplace_back(*host.unused_since, host.id);
+  }
+  std::ranges::sort(gone);
+  const std::size_t too_many = gone.size() - std::min(gone.size(), kMaxGone);
+  std::vector<HostId> forgotten;
+  for (const auto& [since, host] : gone) {
+    if (now - since < kKeepGone && forgotten.size() >= too_many) break;
+    forget(host);
+    forgotten.push_back(host);
+  }
+  return forgotten;
+}
+
+const HostTable::Host& HostTable::forgotten() {
+  static const Host kForgotten{.id = {},
+                               .address = std::string(kForgottenAddress),
+                               .is_known = false,
+                               .is_listed = false,
+                               .incarnation = Incarnation{}};
+  return kForgotten;
+}
+
+/// The slot of a host that is known.
+std::optional<std::size_t> HostTable::slot_of(HostId host) const {
+  const auto slot = static_cast<std::size_t>(host.value % kSlots);
+  const bool is_known = slot < hosts_.size() && hosts_[slot].id == host && hosts_[slot].is_known;
+  return is_known ? std::optional(slot) : std::nullopt;
+}
+
+HostTable::Host* HostTable::find(HostId host) {
+  const auto slot = slot_of(host);
+  return slot ? &hosts_[*slot] : nullptr;
+}
+
+const HostTable::Host& HostTable::at(HostId host) const {
+  const auto slot = slot_of(host);
+  return slot ? hosts_[*slot] : forgotten();
 }
 
 Result<HostChanges> HostTable::set_list(const std::vector<std::string>& addresses) {
   TRY(check_list(addresses));
   HostChanges changes;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    const bool is_wanted = std::ranges::find(addresses, hosts_[i].address) != addresses.end();
-    if (is_wanted == std::exchange(hosts_[i].is_listed, is_wanted)) continue;
-    (is_wanted ? changes.added : changes.removed).push_back(HostId{i});
+  for (Host& host : hosts_) {
+    if (!host.is_known) continue;
+    const bool is_wanted = std::ranges::find(addresses, host.address) != addresses.end();
+    if (is_wanted == std::exchange(host.is_listed, is_wanted)) continue;
+    (is_wanted ? changes.added : changes.removed).push_back(host.id);
   }
-  for (const std::string& address : addresses) {
-    if (std::ranges::find(hosts_, address, &Host::address) != hosts_.end()) continue;
-    changes.added.push_back(HostId{hosts_.size()});
-    hosts_.push_back({.address = address});
-  }
+  for (const std::string& address : addresses)
+    if (std::ranges::find(hosts_, address, &Host::address) == hosts_.end())
+      changes.added.push_back(add(address).id);
   return changes;
 }
 
@@ -174,22 +240,23 @@ HostChanges HostTable::set_members(const std::vector<CellMember>& members) {
   std::map<std::string_view, const CellMember*> wanted;
   for (const CellMember& member : members) wanted.emplace(member.address, &member);
   HostChanges changes;
-  for (std::size_t i = 0; i < hosts_.size(); ++i) {
-    const auto found = wanted.find(hosts_[i].address);
+  for (Host& host : hosts_) {
+    if (!host.is_known) continue;
+    const auto found = wanted.find(host.address);
     if (found == wanted.end()) {
-      if (hosts_[i].is_listed) changes.removed.push_back(HostId{i});
-      leave_cell(hosts_[i]);
+      if (host.is_listed) changes.removed.push_back(host.id);
+      leave_cell(host);
       continue;
     }
-    const bool was_listed = hosts_[i].is_listed;
-    if (enter_cell(hosts_[i], *found->second))
-      (was_listed ? changes.renewed : changes.added).push_back(HostId{i});
+    const bool was_listed = host.is_listed;
+    if (enter_cell(host, *found->second))
+      (was_listed ? changes.renewed : changes.added).push_back(host.id);
     wanted.erase(found);
   }
   for (const auto& [address, member] : wanted) {
-    changes.added.push_back(HostId{hosts_.size()});
-    hosts_.push_back({.address = member->address});
-    enter_cell(hosts_.back(), *member);
+    Host& host = add(member->address);
+    enter_cell(host, *member);
+    changes.added.push_back(host.id);
   }
   return changes;
 }
@@ -237,22 +304,34 @@ std::uint32_t HostTable::load(HostId id) const {
   return std::max(host.started, static_cast<std::uint32_t>(std::min(reported, kMost)));
 }
 
-void HostTable::reported(HostId host, HostReport report, TimePoint now) {
-  at(host).report = std::move(report);
-  at(host).reported_at = now;
+void HostTable::reported(HostId id, HostReport report, TimePoint now) {
+  Host* host = find(id);
+  if (host == nullptr) return;
+  host->report = std::move(report);
+  host->reported_at = now;
 }
 
-void HostTable::refused(HostId host, Duration retry_after, TimePoint now) {
-  at(host).refuses_until = std::max(at(host).refuses_until, now + retry_after);
+void HostTable::refused(HostId id, Duration retry_after, TimePoint now) {
+  Host* host = find(id);
+  if (host != nullptr) host->refuses_until = std::max(host->refuses_until, now + retry_after);
 }
 
-void HostTable::unreachable(HostId host) {
-  at(host).reported_at.reset();
+void HostTable::unreachable(HostId id) {
+  Host* host = find(id);
+  if (host != nullptr) host->reported_at.reset();
 }
 
-void HostTable::ended(HostId host) {
-  expects(at(host).started > 0, "a request that ends on a host was started there");
-  --at(host).started;
+void HostTable::started(HostId id) {
+  Host* host = find(id);
+  if (host != nullptr) ++host->started;
+}
+
+/// A host that runs a request is not forgotten, so an unknown one was unknown when it started.
+void HostTable::ended(HostId id) {
+  Host* host = find(id);
+  if (host == nullptr) return;
+  expects(host->started > 0, "a request that ends on a host was started there");
+  --host->started;
 }
 
 }  // namespace leasehold::gateway

@@ -1,8 +1,9 @@
 /// What the gateway knows of its hosts: what each reported last, how many requests it runs, and
 /// until when it refuses. Pure; time is an argument.
 ///
-/// The list of hosts can change. A host keeps its id for the life of the table, also while it is
-/// not in the list, because texts that run there refer to it.
+/// The list of hosts can change. A host that has left it keeps its entry and its id, because texts
+/// refer to it, until it is forgotten. An id is never used again. For a host that was forgotten all
+/// questions have an answer: it is Silent, without a report, and has left its cell.
 ///
 /// The hosts of a cell have an incarnation: one membership of the host (tools/cell/decide). A host
 /// that leaves the cell, or joins it again, is gone as what it was: no text goes on with it, and
@@ -13,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +25,11 @@
 
 namespace leasehold::gateway {
 
-/// A host of this table.
+/// A host of this table: its slot in the lower 32 bits, and how often the slot was used before.
 using HostId = StrongId<struct HostTag>;
+
+/// The address of a host that was forgotten, in logs and errors.
+inline constexpr std::string_view kForgottenAddress = "(a host that has gone)";
 
 /// A name under which a host serves a model.
 struct ServedModel {
@@ -85,11 +90,16 @@ struct HostChanges {
 
 class HostTable {
  public:
+  /// How long a host that has left the list is remembered after its last request.
+  static constexpr Duration kKeepGone = std::chrono::minutes(10);
+  /// Hosts beyond this number that have left are forgotten earlier.
+  static constexpr std::size_t kMaxGone = 1'024;
+
   /// A host whose last report is older than `silent_after` is Silent, and Late from half of that.
   /// Errors: BadRequest for an empty list and for an address that occurs twice.
   static Result<HostTable> create(std::vector<std::string> addresses, Duration silent_after);
   /// An empty table for the hosts of a cell.
-  static HostTable of_cell(Duration silent_after) { return HostTable({}, silent_after); }
+  static HostTable of_cell(Duration silent_after) { return HostTable(silent_after); }
 
   /// Replaces the list of hosts. A host that is removed gets no new request, and is Draining while
   /// it reports that it is ready. Errors: those of `create`; nothing has changed then.
@@ -98,8 +108,17 @@ class HostTable {
   /// incarnation is Silent until it reports again. Precondition: no address occurs twice.
   HostChanges set_members(const std::vector<CellMember>& members);
 
-  /// Every host that has ever been in the list; their ids are 0 to size() - 1.
-  std::size_t size() const { return hosts_.size(); }
+  /// Forgets hosts that left the list, run no request, and have done so for kKeepGone; beyond
+  /// kMaxGone also those that have done so for longest. Returns their ids. Call it often: time
+  /// counts from the first call that finds a host unused.
+  std::vector<HostId> forget_gone(TimePoint now);
+
+  /// The hosts that are known: those of the list, and those that have left it lately.
+  auto ids() const {
+    return hosts_ | std::views::filter(&Host::is_known) | std::views::transform(&Host::id);
+  }
+  /// How many are known.
+  std::size_t size() const { return hosts_.size() - free_.size(); }
   bool is_listed(HostId host) const { return at(host).is_listed; }
   const std::string& address(HostId host) const { return at(host).address; }
   /// Nothing for a host of a list; zero for one that has left its cell.
@@ -121,29 +140,36 @@ class HostTable {
   /// A connection to the host failed: it is Silent until it reports.
   void unreachable(HostId host);
   /// A request was sent to the host, or ended there.
-  void started(HostId host) { ++at(host).started; }
+  void started(HostId host);
   void ended(HostId host);
 
  private:
   struct Host {
+    HostId id;
     std::string address;
     std::optional<HostReport> report;
     std::optional<TimePoint> reported_at;  // nothing: Silent
     TimePoint refuses_until;
     std::uint32_t started = 0;
+    bool is_known = true;  // false: a free slot, whose next host has this id
     bool is_listed = true;
     bool is_draining = false;                // as its cell says
     std::optional<Incarnation> incarnation;  // nothing: of no cell
+    std::optional<TimePoint> unused_since;   // not in the list, and no request runs
   };
 
-  HostTable(std::vector<Host> hosts, Duration silent_after)
-      : hosts_(std::move(hosts)), silent_after_(silent_after) {}
+  explicit HostTable(Duration silent_after) : silent_after_(silent_after) {}
+  static const Host& forgotten();
   static bool enter_cell(Host& host, const CellMember& member);
   static void leave_cell(Host& host);
-  const Host& at(HostId host) const { return hosts_.at(host.value); }
-  Host& at(HostId host) { return hosts_.at(host.value); }
+  Host& add(std::string address);
+  void forget(HostId host);
+  std::optional<std::size_t> slot_of(HostId host) const;
+  Host* find(HostId host);
+  const Host& at(HostId host) const;
 
-  std::vector<Host> hosts_;
+  std::vector<Host> hosts_;          // by slot
+  std::vector<std::uint32_t> free_;  // slots
   Duration silent_after_;
 };
 

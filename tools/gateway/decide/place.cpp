@@ -129,10 +129,8 @@ Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint 
   Counts counts;
   std::vector<HostId> able;
   std::uint64_t total = 1;  // the request itself
-  for (std::uint64_t i = 0; i < hosts.size(); ++i) {
-    if (!can_take(hosts, HostId{i}, query, now, counts)) continue;
-    able.push_back(HostId{i});
-  }
+  for (const HostId id : hosts.ids())
+    if (can_take(hosts, id, query, now, counts)) able.push_back(id);
   if (able.empty()) return std::unexpected(no_host(query, counts, now));
   const auto state = [&](HostId id) { return hosts.state(id, now); };
   const HostState best_state = std::ranges::max(able | std::views::transform(state));

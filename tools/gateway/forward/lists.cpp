@@ -53,6 +53,7 @@ struct ListHosts {
 /// Asks one host for this target and reads its whole answer.
 awaitable<Result<WholeAnswer>> fetch(Shared& shared, ClientExchange& client, HostId host,
                                      std::string target) {
+  const RunningOn running(shared.hosts.table(), host);
   HostLink& link = shared.hosts.link(host);
   http::Head head = client.head();
   head.target = std::move(target);

@@ -51,6 +51,7 @@ awaitable<Result<UploadHost>> connect_host(Shared& shared, const ClientExchange&
     const PlaceQuery query{.digest = files_digest(client), .without = tried, .needs_files = true};
     const auto host = place(shared.hosts.table(), query, shared.clock.now());
     if (!host) co_return std::unexpected(host.error());
+    const RunningOn running(shared.hosts.table(), *host);
     auto connection = co_await shared.hosts.link(*host).connect();
     if (connection) {
       UploadHost found{.host = *host, .connection = *std::move(connection)};

@@ -1,4 +1,5 @@
 // What the gateway knows of its hosts: reports, silence, load, refusals.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tools/gateway/decide/host_table.hpp"
@@ -122,6 +123,73 @@ TEST_CASE("host table: a host that leaves the list drains, and keeps its id when
   CHECK(back->added == std::vector<HostId>{kHost});
   CHECK(back->removed.size() == 2);
   CHECK(hosts.state(kHost, kBegin) == HostState::Ready);
+}
+
+TEST_CASE("host table: a host that has gone is forgotten after ten minutes without a request") {
+  ManualClock clock;
+  HostTable hosts = two_hosts();
+  hosts.started(kHost);
+  hosts.set_list({"10.0.0.2:80"}).value();
+  const auto forgotten_after = [&](Duration duration) {
+    clock.advance(duration);
+    return hosts.forget_gone(clock.now());
+  };
+  CHECK(forgotten_after(HostTable::kKeepGone).empty());  // it runs a request
+  hosts.ended(kHost);
+  CHECK(forgotten_after({}).empty());
+  CHECK(forgotten_after(HostTable::kKeepGone - std::chrono::seconds(1)).empty());
+  hosts.started(kHost);
+  CHECK(forgotten_after(std::chrono::seconds(1)).empty());
+  hosts.ended(kHost);
+  CHECK(forgotten_after({}).empty());
+  CHECK(forgotten_after(HostTable::kKeepGone) == std::vector<HostId>{kHost});
+  CHECK(forgotten_after(HostTable::kKeepGone).empty());  // the other one is in the list
+  CHECK(hosts.size() == 1);
+  CHECK(std::ranges::distance(hosts.ids()) == 1);
+}
+
+TEST_CASE(
+    "host table: a host that was forgotten is silent for ever, and its id is not used again") {
+  HostTable hosts = two_hosts();
+  hosts.reported(kHost, ready_report(), kBegin);
+  hosts.set_list({"10.0.0.2:80"}).value();
+  (void)hosts.forget_gone(kBegin);
+  REQUIRE(hosts.forget_gone(kBegin + HostTable::kKeepGone).size() == 1);
+  const auto back = hosts.set_list({"10.0.0.2:80", "10.0.0.1:80"});
+  REQUIRE(back->added.size() == 1);
+  const HostId again = back->added.at(0);
+  CHECK(again != kHost);
+  CHECK(hosts.address(again) == "10.0.0.1:80");
+  CHECK(hosts.report(again) == nullptr);
+  hosts.reported(kHost, ready_report(), kBegin);
+  hosts.refused(kHost, kSilentAfter, kBegin);
+  hosts.started(kHost);
+  hosts.ended(kHost);
+  hosts.unreachable(kHost);
+  CHECK(hosts.report(kHost) == nullptr);
+  CHECK(hosts.state(kHost, kBegin) == HostState::Silent);
+  CHECK(hosts.incarnation(kHost) == Incarnation{});
+  CHECK_FALSE(hosts.is_listed(kHost));
+  CHECK(hosts.report(again) == nullptr);
+  CHECK(hosts.load(again) == 0);
+  CHECK(hosts.set_list({"10.0.0.2:80"})->removed == std::vector<HostId>{again});
+}
+
+TEST_CASE("host table: of too many hosts that have gone those gone the longest are forgotten") {
+  HostTable hosts = HostTable::of_cell(kSilentAfter);
+  const auto use = [&](std::size_t first, std::size_t count) {
+    std::vector<CellMember> members;
+    for (std::size_t i = first; i < first + count; ++i)
+      members.push_back({.address = std::to_string(i), .incarnation = {i + 1}});
+    hosts.set_members(members);
+  };
+  use(0, 2);
+  use(2, HostTable::kMaxGone);
+  CHECK(hosts.forget_gone(kBegin).empty());
+  use(0, 0);
+  const auto forgotten = hosts.forget_gone(kBegin + Duration{1});
+  CHECK(forgotten == std::vector<HostId>{HostId{0}, HostId{1}});
+  CHECK(hosts.size() == HostTable::kMaxGone);
 }
 
 TEST_CASE("host table: a bad list changes nothing") {
