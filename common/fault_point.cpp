@@ -55,6 +55,11 @@ constexpr std::array<std::string_view, kFaultSiteCount> kNames{
     "cell.part.admitted",
     "cell.part.written",
     "cell.keys.checked",
+    "gateway.expiry.decided",
+    "gateway.host.expired",
+    "gateway.move.decided",
+    "gateway.successor.runs",
+    "gateway.answer.ready",
 };
 
 struct Plan {

@@ -37,9 +37,14 @@ enum class FaultSite : unsigned char {
   CellPartAdmitted,
   CellPartWritten,
   CellKeysChecked,
+  GatewayExpiryDecided,
+  GatewayHostExpired,
+  GatewayMoveDecided,
+  GatewaySuccessorRuns,
+  GatewayAnswerReady,
 };
 
-inline constexpr int kFaultSiteCount = static_cast<int>(FaultSite::CellKeysChecked) + 1;
+inline constexpr int kFaultSiteCount = static_cast<int>(FaultSite::GatewayAnswerReady) + 1;
 
 /// The name in LEASEHOLD_FAULT: "worker.commit.before_record".
 std::string_view name(FaultSite site);

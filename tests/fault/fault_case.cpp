@@ -31,10 +31,12 @@ const std::vector<FaultCase>& fault_cases() {
 }
 
 const std::vector<FaultSite>& fault_points_of_other_tests() {
+  using enum FaultSite;
   static const std::vector<FaultSite> kPoints{
-      FaultSite::WorkerResumed,   FaultSite::WorkerRedelivered, FaultSite::WorkerSpillRead,
-      FaultSite::CellBeatSent,    FaultSite::CellBeatArrived,   FaultSite::CellPartAdmitted,
-      FaultSite::CellPartWritten, FaultSite::CellKeysChecked};
+      WorkerResumed,        WorkerRedelivered,  WorkerSpillRead,    CellBeatSent,
+      CellBeatArrived,      CellPartAdmitted,   CellPartWritten,    CellKeysChecked,
+      GatewayExpiryDecided, GatewayHostExpired, GatewayMoveDecided, GatewaySuccessorRuns,
+      GatewayAnswerReady};
   return kPoints;
 }
 

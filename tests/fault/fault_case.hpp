@@ -22,7 +22,7 @@ const std::vector<FaultCase>& fault_cases();
 
 /// Points that these cases do not reach: those of a worker that reconnects to a broker with kept
 /// descriptors (tests/process/restart), that of one with a spill file (spill_test.cpp), and those
-/// of the agent of a cell (tests/process/cell).
+/// of agents and gateways (tests/process/cell, tests/process/gateway).
 const std::vector<FaultSite>& fault_points_of_other_tests();
 
 /// From the first word of the point's name.

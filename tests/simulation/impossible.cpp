@@ -29,11 +29,16 @@ bool is_reached(FaultSite site) {
     case FaultSite::TenantTokenReceived:
       return true;
     case FaultSite::WorkerSpillRead:  // the simulation spills nothing
-    case FaultSite::CellBeatSent:     // it has no agent's process
+    case FaultSite::CellBeatSent:     // it has no process of an agent or a gateway
     case FaultSite::CellBeatArrived:
     case FaultSite::CellPartAdmitted:
     case FaultSite::CellPartWritten:
     case FaultSite::CellKeysChecked:
+    case FaultSite::GatewayExpiryDecided:
+    case FaultSite::GatewayHostExpired:
+    case FaultSite::GatewayMoveDecided:
+    case FaultSite::GatewaySuccessorRuns:
+    case FaultSite::GatewayAnswerReady:
       return false;
   }
   return false;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 
+#include "common/fault_point.hpp"
 #include "common/log.hpp"
 #include "common/machine/run_server.hpp"
 #include "common/machine/service_manager.hpp"
@@ -123,5 +124,8 @@ int main(int argc, char** argv) {
   return run_server({.name = "leasehold-gateway",
                      .log_level = log_level,
                      .memory_advice = "free memory and start it again"},
-                    [&] { return run(std::move(options), read); });
+                    [&]() -> Result<void> {
+                      TRY(arm_fault_points_from_environment());
+                      return run(std::move(options), read);
+                    });
 }

@@ -9,9 +9,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "common/cli/print_error.hpp"
+#include "common/fault_point.hpp"
 #include "common/random.hpp"
 #include "tools/gateway/host_request.hpp"
 
@@ -64,6 +66,7 @@ void TextRelay::pass(const TextEvent& event) {
 }
 
 void TextRelay::perform(OpenHost action) {
+  if (action.moved_from) fault_point(FaultSite::GatewayMoveDecided);
   const HostTable& table = shared_->hosts.table();
   if (action.moved_from && action.cause != MoveCause::None) {
     ++shared_->metrics.moves[static_cast<std::size_t>(action.cause)];
@@ -80,6 +83,8 @@ void TextRelay::perform(OpenHost action) {
 void TextRelay::perform(const CloseHost& action) {
   const auto found = attempts_.find(action.attempt);
   if (found == attempts_.end()) return;
+  const bool has_successor = std::next(found) != attempts_.end();
+  if (has_successor) fault_point(FaultSite::GatewaySuccessorRuns);
   Attempt& attempt = *found->second;
   attempt.is_closed = true;
   attempt.may_read->notify();
@@ -276,6 +281,7 @@ awaitable<void> TextRelay::run() {
 
 awaitable<bool> TextRelay::begin_events() {
   if (client_->has_begun()) co_return true;
+  fault_point(FaultSite::GatewayAnswerReady);
   Fields fields = stream_fields_;
   if (fields.empty())
     fields = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-cache"}};
@@ -339,6 +345,7 @@ awaitable<void> TextRelay::send_finish(Finish finish) {
   });
   fields.emplace_back("Content-Type", "application/json");
   shared_->metrics.bytes += finish.document.size();
+  fault_point(FaultSite::GatewayAnswerReady);
   co_await client_->send_whole(200, fields, std::move(finish.document));
 }
 

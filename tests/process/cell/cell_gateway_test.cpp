@@ -25,16 +25,23 @@ struct ServedCell {
     for (const char* name : {"name=a", "name=b"})
       REQUIRE(eventually([&] { return gateway.logs(name); }));
   }
-  std::string ask(int tokens, bool stream) const {
+  /// `resumable_as`: the id of a text that its client can come back to; empty: of none. `fields`:
+  /// of the head, each with its "\r\n".
+  std::string ask(int tokens, bool stream, const std::string& resumable_as = {},
+                  const std::string& fields = {}) const {
     const Json message{{"role", "user"}, {"content", "Tell me a story."}};
-    return post("/v1/chat/completions", key,
-                {{"model", "Leasehold Stories"},
-                 {"messages", Json::array({message})},
-                 {"max_tokens", tokens},
-                 {"temperature", 0.8},
-                 {"seed", 7},
-                 {"ignore_eos", true},
-                 {"stream", stream}});
+    Json body{{"model", "Leasehold Stories"},
+              {"messages", Json::array({message})},
+              {"max_tokens", tokens},
+              {"temperature", 0.8},
+              {"seed", 7},
+              {"ignore_eos", true},
+              {"stream", stream}};
+    if (!resumable_as.empty()) {
+      body["resumable"] = true;
+      body["request_id"] = resumable_as;
+    }
+    return post("/v1/chat/completions", key, body, fields);
   }
   /// The host that has begun the text in these bytes.
   CellHost& runner(const std::string& begun) {
@@ -106,6 +113,54 @@ TEST_CASE("cell gateway: a text whose key is revoked ends with an error, and mov
   CHECK(eventually([&] { return cell.gateway.logs("code=BadToken"); }));
   CHECK_FALSE(cell.gateway.logs("text moves"));
   CHECK(cell.gateway.send(cell.ask(5, false)).status == 401);
+}
+
+TEST_CASE("cell gateway: a text survives a gateway that dies while it expires the text's host") {
+  if (!has_etcd()) return;
+  ServedCell cell;
+  for (CellHost* host : {&cell.a, &cell.b}) REQUIRE(host->answers(cell.key, 200));
+  const std::string expected = streamed_text(cell.gateway.send(cell.ask(150, true)));
+  REQUIRE(cell.gateway.stop() == 0);  // it would expire hosts, too
+  for (const std::string point : {"gateway.expiry.decided", "gateway.host.expired"}) {
+    INFO(point);
+    const std::vector<std::string> options{"--cell", cell.rig.config(), "--beat-ms", "10000"};
+    GatewayProcess dying({}, options, point + ":kill");
+    for (const char* name : {"name=a", "name=b"})
+      REQUIRE(eventually([&] { return dying.logs(name); }));
+    HttpClient first(dying.address());
+    first.write(cell.ask(150, true, point));
+    std::string begun;
+    REQUIRE(first.read_until([&](const std::string& so_far) {
+      begun = so_far;
+      return has_events(10)(so_far);
+    }));
+    CellHost& frozen = cell.runner(begun);
+    const std::string name = &frozen == &cell.a ? "a" : "b";
+    frozen.signal(SIGSTOP);
+    REQUIRE(dying.has_died());
+    const bool is_deleted = point == "gateway.host.expired";
+    CHECK(cell.rig.etcd.get("/leasehold/c/hosts/" + name).has_value() == !is_deleted);
+    first.read_until([](const std::string&) { return false; });
+
+    GatewayProcess next({}, options);
+    const std::string last_id = first.so_far().ids().back();
+    HttpReply rest;
+    const bool is_served = eventually([&] {  // the other host may wait for the frozen one's part
+      rest = next.send(cell.ask(150, true, point, "Last-Event-ID: " + last_id + "\r\n"));
+      return rest.status == 200;
+    });
+    INFO(rest.body << next.log());
+    REQUIRE(is_served);
+    CHECK(streamed_text(first.so_far()) + streamed_text(rest) == expected);
+    CHECK(rest.events().back() == "[DONE]");
+    if (!is_deleted)
+      CHECK(eventually([&] { return next.logs("silent host expired host=" + name); }));
+    frozen.signal(SIGCONT);
+    CHECK(frozen.answers(cell.key, 200));
+    const Printed checked = cell.rig.brokerctl({"doctor"});
+    INFO(checked.text);
+    CHECK(checked.exit_code == 0);
+  }
 }
 
 }  // namespace leasehold::testing

@@ -9,20 +9,22 @@ namespace leasehold::testing {
 namespace {
 
 Child start(const TemporaryDirectory& directory, const std::vector<std::string>& hosts,
-            std::vector<std::string> arguments) {
+            std::vector<std::string> arguments, const std::string& fault) {
   arguments.insert(arguments.begin(), program_path("leasehold-gateway"));
   for (const std::string& host : hosts) arguments.insert(arguments.end(), {"--hosts", host});
   if (std::ranges::find(arguments, "--listen") == arguments.end())
     arguments.insert(arguments.end(), {"--listen", directory.file("gateway.http")});
-  return Child::start({.argv = std::move(arguments), .log_path = directory.file("log")}).value();
+  ChildConfig config{.argv = std::move(arguments), .log_path = directory.file("log")};
+  if (!fault.empty()) config.environment.push_back("LEASEHOLD_FAULT=" + fault);
+  return Child::start(config).value();
 }
 
 }  // namespace
 
 GatewayProcess::GatewayProcess(const std::vector<std::string>& hosts,
-                               std::vector<std::string> arguments)
+                               std::vector<std::string> arguments, const std::string& fault)
     : directory_(TemporaryDirectory::create("gateway").value()),
-      child_(start(directory_, hosts, std::move(arguments))) {
+      child_(start(directory_, hosts, std::move(arguments), fault)) {
   if (!eventually([&] { return logs("gateway ready") || child_.status(); }) || child_.status())
     throw std::runtime_error("the gateway does not start: " + log());
   address_ = logged_address("gateway ready address=");

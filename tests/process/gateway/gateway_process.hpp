@@ -13,8 +13,9 @@ namespace leasehold::testing {
 class GatewayProcess {
  public:
   /// Listens on a Unix socket unless `arguments` say otherwise, and waits until it is ready.
+  /// `fault`: LEASEHOLD_FAULT; empty: none.
   explicit GatewayProcess(const std::vector<std::string>& hosts,
-                          std::vector<std::string> arguments = {});
+                          std::vector<std::string> arguments = {}, const std::string& fault = {});
 
   Child& child() { return child_; }
   /// Where it listens: the path of a socket, or "127.0.0.1:PORT".
@@ -26,6 +27,10 @@ class GatewayProcess {
   /// Waits until `/health` has this status.
   bool has_health(int status) const;
   bool logs(const std::string& text) const;
+  /// Waits until it has ended by itself.
+  bool has_died() {
+    return eventually([&] { return child_.status().has_value(); });
+  }
   /// Ends it by SIGTERM. Returns its exit code.
   int stop();
 

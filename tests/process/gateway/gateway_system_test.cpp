@@ -37,9 +37,10 @@ struct RealHost : HttpSystem {
 struct Cell {
   std::string key = mint_api_key();
   RealHost a{"a", key}, b{"b", key}, c{"c", key};
-  GatewayProcess gateway{{a.address, b.address, c.address}, {"--beat-ms", "100"}};
+  GatewayProcess gateway{addresses(), {"--beat-ms", "100"}};
 
-  Cell() {
+  Cell() { await_hosts(gateway); }
+  static void await_hosts(const GatewayProcess& gateway) {
     for (const char* name : {"name=a", "name=b", "name=c"})
       REQUIRE(eventually([&] { return gateway.logs(name); }));
   }
@@ -49,6 +50,7 @@ struct Cell {
       if (host->address == address) return *host;
     throw std::runtime_error("no host " + address);
   }
+  std::vector<std::string> addresses() const { return {a.address, b.address, c.address}; }
   RealHost& named(const std::string& name) { return name == "a" ? a : name == "b" ? b : c; }
   Json story(bool stream) const {
     const Json message{{"role", "user"}, {"content", "Tell me a story."}};
@@ -160,6 +162,43 @@ TEST_CASE("gateway: a stream that a client came back to survives its host") {
         chat_text_of(undisturbed.events()));
   CHECK(values_of("created", begun.events()) == values_of("created", reply.events()));
   CHECK(reply.events().back() == "[DONE]");
+}
+
+TEST_CASE("gateway: a text survives a gateway that dies at any of its fault points") {
+  Cell cell;
+  const std::string expected = chat_text_of(cell.gateway.send(cell.ask(true)).events());
+  for (const std::string point :
+       {"gateway.answer.ready", "gateway.move.decided", "gateway.successor.runs"}) {
+    INFO(point);
+    GatewayProcess dying(cell.addresses(), {"--beat-ms", "100"}, point + ":kill");
+    Cell::await_hosts(dying);
+    Json body = cell.story(true);
+    body["resumable"] = true;
+    body["request_id"] = point;
+    HttpClient first(dying.address());
+    first.write(post("/v1/chat/completions", cell.key, body));
+    std::string begun;
+    const bool has_begun = first.read_until([&](const std::string& so_far) {
+      begun = so_far;
+      return has_events(10)(so_far);
+    });
+    RealHost* const stopped = has_begun ? &cell.named(field_of(begun, "Leasehold-Host")) : nullptr;
+    if (stopped != nullptr) stopped->signal(SIGSTOP);
+    CHECK(dying.has_died());
+    CHECK(has_begun == (point != "gateway.answer.ready"));
+
+    std::string text, fields;
+    if (has_begun) {
+      first.read_until([](const std::string&) { return false; });
+      text = chat_text_of(first.so_far().events());
+      fields = "Last-Event-ID: " + first.so_far().ids().back() + "\r\n";
+    }
+    const HttpReply rest = cell.gateway.send(post("/v1/chat/completions", cell.key, body, fields));
+    if (stopped != nullptr) stopped->signal(SIGCONT);
+    INFO(cell.gateway.log());
+    CHECK(text + chat_text_of(rest.events()) == expected);
+    CHECK(rest.events().back() == "[DONE]");
+  }
 }
 
 }  // namespace leasehold::testing

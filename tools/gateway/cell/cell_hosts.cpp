@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/cli/print_error.hpp"
+#include "common/fault_point.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/gateway/decide/cell_doors.hpp"
 
@@ -134,11 +135,13 @@ void CellHosts::check_watch(const HostKeys& read) {
 /// A refusal means that a newer beat has arrived, or that another observer was first.
 awaitable<void> CellHosts::expire_silent(TimePoint now) {
   for (cell::Expiry& expiry : silent_.expired(now)) {
+    fault_point(FaultSite::GatewayExpiryDecided);
     etcd::Transaction transaction = std::move(expiry.transaction);
     const auto reply = co_await etcd_.commit(std::move(transaction));
     if (!reply) co_return report_lost(reply.error());
     silent_.refused(expiry.host, deps_.clock.now());
     if (!reply->succeeded) continue;
+    fault_point(FaultSite::GatewayHostExpired);
     ++deps_.metrics.expired;
     spdlog::warn("silent host expired host={}; it has stopped by itself", expiry.host.value);
   }
