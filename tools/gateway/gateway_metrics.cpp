@@ -39,7 +39,7 @@ std::string GatewayMetrics::page(const Hosts& hosts, TimePoint now) const {
                  static_cast<double>(count), {{"status", std::to_string(status)}});
   }
   for (std::size_t cause = 1; cause < moves.size(); ++cause) {
-    page.counter({"leasehold_gateway_moves_total", "Texts that continued on another host"},
+    page.counter({"leasehold_gateway_moves_total", "Hosts that were asked to continue a text"},
                  static_cast<double>(moves[cause]),
                  {{"cause", std::string(name(static_cast<MoveCause>(cause)))}});
   }

@@ -69,7 +69,7 @@ using TextEvent = std::variant<RequestArrived, HostAccepted, HostRefused, HostBy
 enum class MoveCause : std::uint8_t {
   None,     ///< The first host, or a successor that is asked again with more tokens.
   Lost,     ///< The connection ended or failed.
-  Silent,   ///< Three beats were missing.
+  Silent,   ///< Beats were missing, or the host did not answer.
   Stalled,  ///< There were beats and no token for too long.
   Error,    ///< The host ended or refused the request with an error that another may not give.
   Draining,
