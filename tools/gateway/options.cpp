@@ -1,6 +1,7 @@
 #include "tools/gateway/options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -37,8 +38,8 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
                  "Send texts to these workers: https://HOST:PORT, http://HOST:PORT or unix:/PATH; "
                  "may be repeated; read again on SIGHUP");
   app.add_option("--cell", texts.cell,
-                 "Take the hosts from a cell: the path of a cell.toml with etcd, its user and the "
-                 "cell")
+                 "Take the hosts from a cell: the path of a file with etcd, a user of it and the "
+                 "cell, which the gateway's user can read")
       ->check(check_file_path);
   app.add_option("--listen", texts.listen,
                  "Serve clients here: an address, or the absolute path of a Unix socket")
@@ -87,6 +88,18 @@ Error named(std::string_view option, Error error) {
   return error;
 }
 
+/// A package gives the agent and the gateway each a file that the other one cannot read.
+Error of_cell_file(Error error, const std::string& path) {
+  const bool is_readable = ::access(path.c_str(), R_OK) == 0;
+  if (error.code == Errc::PermissionDenied && !is_readable) {
+    error.detail += fmt::format(
+        "; this gateway is user {}, who needs a file of its own, such as "
+        "/etc/leasehold/gateway-cell.toml with the group leasehold-gateway and mode 0640",
+        ::geteuid());
+  }
+  return named("--cell", std::move(error));
+}
+
 Result<std::vector<HostAddress>> hosts_of(const Texts& texts, bool allows_plaintext) {
   std::vector<HostAddress> hosts;
   for (const std::string& text : texts.hosts) {
@@ -113,7 +126,7 @@ Result<void> understand(const Texts& texts, Options& options) {
   options.hosts = TRY(hosts_of(texts, options.plaintext_hosts));
   if (!texts.cell.empty()) {
     auto found = cell::read_cell_file(texts.cell);
-    if (!found) return std::unexpected(named("--cell", found.error()));
+    if (!found) return std::unexpected(of_cell_file(found.error(), texts.cell));
     options.cell = *std::move(found);
   }
   if (texts.certificate.empty() != texts.key.empty()) {

@@ -1,4 +1,8 @@
 // A gateway in front of hosts that a test controls.
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <memory>
@@ -308,11 +312,38 @@ TEST_CASE("gateway: a configuration with an error names the value and what to do
   CHECK_THAT(errors_of(hosts + listen + "tls-key = \"" + directory.file("k") +
                        "\"\ntls-certificate = \"" + directory.file("c") + "\"\n"),
              Contains(directory.file("c")) && Contains("FileNotFound"));
+  for (const char* name : {"c", "k"}) std::ofstream(directory.file(name)) << "no certificate";
+  const std::string encrypted = hosts + listen + "tls-key = \"" + directory.file("k") +
+                                "\"\ntls-certificate = \"" + directory.file("c") + "\"\n";
+  CHECK_THAT(errors_of(encrypted),
+             Contains("other users can read") && Contains("PermissionDenied"));
+  REQUIRE(::chmod(directory.file("k").c_str(), 0600) == 0);
+  CHECK_THAT(errors_of(encrypted), Contains(directory.file("c")) && Contains("FileCorrupt"));
+  CHECK_THAT(errors_of(hosts + listen + "host-ca = \"" + directory.file("c") + "\"\n"),
+             Contains(directory.file("c") + " has no certificate"));
   CHECK_THAT(errors_of(hosts + "listen = \"10.0.0.1:80\"\n"), Contains("--tls-certificate"));
   FakeHost host("h");
   GatewayProcess running({host.address()});
   CHECK_THAT(errors_of(hosts + "listen = \"" + running.address() + "\"\n"),
              Contains("SocketInUse"));
+}
+
+TEST_CASE("gateway: a file of its cell that it cannot read is an error that names one it can") {
+  auto directory = TemporaryDirectory::create("gateway").value();
+  const std::string file = directory.file("cell.toml");
+  std::ofstream(file) << "cell = \"c\"\n";
+  REQUIRE(::chmod(file.c_str(), 0) == 0);
+  std::vector<std::string> argv{program_path("leasehold-gateway"), "--cell", file};
+  // Root reads every file, unless it has not these rights.
+  if (::geteuid() == 0)
+    argv.insert(argv.begin(),
+                {"/usr/bin/setpriv", "--bounding-set=-dac_override,-dac_read_search"});
+  const std::string log = directory.file("log");
+  Child child = Child::start({.argv = std::move(argv), .log_path = log}).value();
+  CHECK(exit_status_of(child) == 2);
+  CHECK_THAT(file_bytes(log), Contains(file + ": Permission denied") &&
+                                  Contains("gateway-cell.toml") &&
+                                  Contains(fmt::format("user {}", ::geteuid())));
 }
 
 }  // namespace leasehold::testing

@@ -32,6 +32,9 @@ run_document() {
   [ -z "$record" ] || cp "/packages/$1" "/recorded-$1"
 }
 
+# As the unit's user.
+as_gateway() { setpriv --reuid=leasehold-gateway --regid=leasehold-gateway --clear-groups leasehold-gateway "$@" --check-config; }
+
 broker_losses() { journalctl -u leasehold-worker@demo -o cat | grep -c 'broker disconnected' || true; }
 
 # A text of a rebinding client streams while the package is upgraded.
@@ -81,6 +84,10 @@ assert m.version("leasehold-client") == c.__version__ and c.Session' || die "no 
   upgrade
   wait_for serves || die "another text after an upgrade: $(text)"
   [ "$(stat -c '%U:%G %a' /etc/leasehold/cell.toml)" = root:leasehold\ 640 ] || die "others can read cell.toml"
+  [ "$(stat -c '%U:%G %a' /etc/leasehold/gateway-cell.toml)" = root:leasehold-gateway\ 640 ] || die "others can read gateway-cell.toml"
+  as_gateway --cell /etc/leasehold/gateway-cell.toml || die "the gateway cannot read the file of its cell"
+  ! as_gateway --cell /etc/leasehold/cell.toml 2>/tmp/errors || die "the gateway can read the agent's file"
+  grep -q gateway-cell.toml /tmp/errors || die "the gateway names no file that it can read: $(cat /tmp/errors)"
   for program in $(dpkg -L leasehold leasehold-cell | grep ^/usr/bin/); do
     [ -s "/usr/share/man/man1/${program##*/}.1.gz" ] || die "no man page of $program"
   done
