@@ -1,5 +1,4 @@
 // A gateway in front of hosts that a test controls.
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -328,22 +327,32 @@ TEST_CASE("gateway: a configuration with an error names the value and what to do
              Contains("SocketInUse"));
 }
 
-TEST_CASE("gateway: a file of its cell that it cannot read is an error that names one it can") {
+TEST_CASE(
+    "gateway: a file of its cell that it cannot read is an error that says whose it must be") {
   auto directory = TemporaryDirectory::create("gateway").value();
-  const std::string file = directory.file("cell.toml");
-  std::ofstream(file) << "cell = \"c\"\n";
-  REQUIRE(::chmod(file.c_str(), 0) == 0);
+  const std::string file = directory.file("cell.toml"), password = directory.file("password");
+  std::ofstream(file) << "cell = \"c\"\netcd-user = \"u\"\netcd-password-file = \"" << password
+                      << "\"\n";
+  std::ofstream(password) << "secret\n";
   std::vector<std::string> argv{program_path("leasehold-gateway"), "--cell", file};
   // Root reads every file, unless it has not these rights.
   if (::geteuid() == 0)
     argv.insert(argv.begin(),
                 {"/usr/bin/setpriv", "--bounding-set=-dac_override,-dac_read_search"});
-  const std::string log = directory.file("log");
-  Child child = Child::start({.argv = std::move(argv), .log_path = log}).value();
-  CHECK(exit_status_of(child) == 2);
-  CHECK_THAT(file_bytes(log), Contains(file + ": Permission denied") &&
-                                  Contains("gateway-cell.toml") &&
-                                  Contains(fmt::format("user {}", ::geteuid())));
+  const auto error_without = [&](const std::string& unreadable) {
+    REQUIRE(::chmod(unreadable.c_str(), 0) == 0);
+    const std::string log = directory.file("log");
+    Child child = Child::start({.argv = argv, .log_path = log}).value();
+    CHECK(exit_status_of(child) == 2);
+    const std::string text = file_bytes(log);
+    CHECK_THAT(text, Contains(unreadable + ": Permission denied"));
+    CHECK_THAT(text, !Contains("secret"));
+    return text;
+  };
+  const std::string user = std::to_string(::geteuid());
+  CHECK_THAT(error_without(password),
+             Contains("--etcd-password-file") && Contains("the user of this program, " + user));
+  CHECK_THAT(error_without(file), Contains("user " + user) && Contains("gateway-cell.toml"));
 }
 
 }  // namespace leasehold::testing

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +16,14 @@ namespace {
 
 constexpr std::size_t kMaxPasswordBytes = 1024;
 
+Error of_password_file(Error error, const std::string& path) {
+  error.detail = "--etcd-password-file: " + error.detail;
+  const bool is_readable = ::access(path.c_str(), R_OK) == 0;
+  if (error.code == Errc::PermissionDenied && !is_readable)
+    error.detail += fmt::format("; it must belong to the user of this program, {}", ::geteuid());
+  return error;
+}
+
 /// The first line of the file.
 Result<std::string> read_password(const std::string& path) {
   struct stat status{};
@@ -24,9 +33,10 @@ Result<std::string> read_password(const std::string& path) {
                             "change the password",
                             path, path));
   }
-  std::string text = TRY(read_trusted_file(path, kMaxPasswordBytes));
-  text.resize(std::min(text.find('\n'), text.size()));
-  if (!text.empty()) return text;
+  auto text = read_trusted_file(path, kMaxPasswordBytes);
+  if (!text) return std::unexpected(of_password_file(text.error(), path));
+  text->resize(std::min(text->find('\n'), text->size()));
+  if (!text->empty()) return text;
   return fail(Errc::BadRequest,
               fmt::format("--etcd-password-file: the first line of {} is empty; write the password "
                           "into it",

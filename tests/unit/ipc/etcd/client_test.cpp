@@ -149,9 +149,9 @@ TEST_CASE("etcd client: an encrypted member that hangs is left after the timeout
 
 TEST_CASE("etcd client: a member that says nothing, too much or garbage is a typed error") {
   const auto error_with = [](const ModelledMember::Answer& answer,
-                             std::chrono::milliseconds call_timeout = std::chrono::minutes(1)) {
+                             std::chrono::milliseconds timeout = kLong) {
     const ModelledMember member(answer);
-    Rig rig({&member}, call_timeout);
+    Rig rig({&member}, timeout);
     const auto reply = rig.wait(rig.client->range(KeyRange::one("a")));
     REQUIRE(!reply);
     return reply.error();
