@@ -25,6 +25,7 @@ POLL_S = 0.01
 LOG_END_BYTES = 600
 TENANT = "ann"
 NAMES = "abcdefghij"
+GIVEN_PORTS = set()  # by free_port
 READY = re.compile(r"gateway ready address=(\S+)")
 MOVE = re.compile(r"text moves .*from=(\S+) to=(\S+) .*x_request_id=(\S+)")
 
@@ -50,9 +51,13 @@ def connect(address, timeout_s=None):
 
 
 def free_port():
-    """A port of 127.0.0.1 that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+    """A port of 127.0.0.1 that was free a moment ago. Each call returns another one."""
+    while True:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+        if port not in GIVEN_PORTS:
+            GIVEN_PORTS.add(port)
+            return port
 
 
 def answers(address, target="/health"):
