@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <utility>
 
 #include "common/utf8.hpp"
 #include "kernels/model/architecture.hpp"
@@ -65,9 +66,11 @@ Result<void> read_ropes(const GgufFile& file, const ArchitectureKeys& keys,
                         const Architecture& architecture, ModelConfig& config) {
   config.rope =
       TRY(read_rope(file, keys, head_dim_of(config, false), config.n_context, architecture));
-  if (!architecture.windows.rotates_plainly || config.windows.width == 0) return {};
-  config.window_rope = TRY(read_window_rope(keys, config.rope, head_dim_of(config, true),
-                                            architecture.windows.freq_base));
+  if (config.windows.width == 0) return {};
+  RopeConfig of_windows =
+      TRY(read_window_rope(keys, config.rope, head_dim_of(config, true), architecture.windows));
+  if (architecture.windows.rotates_plainly || of_windows != config.rope)
+    config.window_rope = std::move(of_windows);
   return {};
 }
 
@@ -110,7 +113,7 @@ Result<void> reject_unsupported_keys(const ArchitectureKeys& keys,
 Result<void> read_context(const ArchitectureKeys& keys, const Architecture& architecture,
                           ModelConfig& config) {
   const auto n_context = TRY(keys.count("context_length", kMaxContext));
-  config.windows = TRY(read_windows(keys, architecture, config.n_layers));
+  config.windows = TRY(read_windows(keys, architecture, config.n_layers, n_blocks(config)));
   const bool limits_context = !architecture.ignores_window && architecture.windows.full_every == 0;
   const auto window =
       !limits_context ? 0 : TRY(keys.get_or<std::uint32_t>("attention.sliding_window", 0));
@@ -165,6 +168,14 @@ Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
   return softcaps;
 }
 
+/// The key of the norms' epsilon. Some files of Nemotron-H name it as that of layer normalisation.
+std::string_view epsilon_key(const ArchitectureKeys& keys, const Architecture& architecture) {
+  constexpr std::string_view kOfLayerNorm = "attention.layer_norm_epsilon";
+  constexpr std::string_view kOfRmsNorm = "attention.layer_norm_rms_epsilon";
+  const bool has_only_layer_norm = keys.has(kOfLayerNorm) && !keys.has(kOfRmsNorm);
+  return architecture.centers_norms || has_only_layer_norm ? kOfLayerNorm : kOfRmsNorm;
+}
+
 /// Reads the scales and the epsilons of the norms.
 ///
 /// A residual scale r multiplies what each attention and feed-forward adds to the residual.
@@ -173,8 +184,7 @@ Result<SoftcapConfig> read_softcaps(const ArchitectureKeys& keys,
 /// epsilon/r².
 Result<void> read_scales(const ArchitectureKeys& keys, const Architecture& architecture,
                          ModelConfig& config) {
-  const std::string_view kEpsilon = architecture.centers_norms ? "attention.layer_norm_epsilon"
-                                                               : "attention.layer_norm_rms_epsilon";
+  const std::string_view kEpsilon = epsilon_key(keys, architecture);
   const auto epsilon = TRY(keys.get<float>(kEpsilon));
   config.head_epsilon = TRY(keys.between(kEpsilon, 0.0f, 1.0f, epsilon));
   config.rms_epsilon = config.head_epsilon;

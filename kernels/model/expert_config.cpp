@@ -65,6 +65,20 @@ Result<void> read_groups(const ArchitectureKeys& keys, ExpertConfig& experts) {
   return {};
 }
 
+/// Reads the width of an expert. Older files do not name it: it is that of the tensors, or in files
+/// with a tensor per expert that of a feed-forward.
+Result<std::uint32_t> read_expert_width(const GgufFile& file, const ArchitectureKeys& keys,
+                                        std::uint32_t n_ff) {
+  constexpr std::string_view kKey = "expert_feed_forward_length";
+  if (keys.has(kKey)) return keys.count(kKey, kMaxWidth);
+  const auto down = std::ranges::find_if(file.tensors(), [](const GgufTensor& tensor) {
+    return std::string_view(tensor.name).ends_with(".ffn_down_exps.weight");
+  });
+  const std::uint64_t width = down == file.tensors().end() ? n_ff : down->columns();
+  if (width > 0 && width <= kMaxWidth) return static_cast<std::uint32_t>(width);
+  return keys.count(kKey, kMaxWidth);
+}
+
 /// Whether a layer has a shared expert. Some files have neither of its keys.
 bool has_shared_expert(const GgufFile& file) {
   return std::ranges::any_of(file.tensors(), [](const GgufTensor& tensor) {
@@ -111,8 +125,7 @@ Result<ExpertConfig> read_experts(const GgufFile& file, const ArchitectureKeys& 
   if (experts.n_dense_layers > 0 && !supports_dense)
     return keys.unsupported("{} is {}; this build computes {} with experts in every layer",
                             keys.key(kDense), experts.n_dense_layers, architecture.name);
-  experts.n_ff = TRY(n_ff > 0 ? keys.count_or("expert_feed_forward_length", kMaxWidth, n_ff)
-                              : keys.count("expert_feed_forward_length", kMaxWidth));
+  experts.n_ff = TRY(read_expert_width(file, keys, n_ff));
   experts.n_shared_ff = TRY(read_shared_width(file, keys, architecture, experts.n_ff, n_ff));
   TRY(read_groups(keys, experts));
   experts.normalize_expert_weights = TRY(read_weights_norm(keys, architecture));

@@ -86,14 +86,20 @@ Result<void> check_dim(const ArchitectureKeys& keys, std::string_view suffix, st
                       keys.key(suffix), dim, head_dim);
 }
 
-/// The factor of sines and cosines. Two keys have it; a file has either or both.
-Result<float> read_magnitude(const ArchitectureKeys& keys) {
-  float magnitude = 1.0f;
-  for (const char* suffix : {"rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor"}) {
-    const float factor = TRY(keys.get_or<float>(suffix, 1.0f));
-    magnitude *= TRY(keys.between(suffix, 0.0f, kMaxMagnitude, factor));
-  }
-  return magnitude;
+/// The factor of sines and cosines besides that of yarn. A file may name the latter: 1.2079 for a
+/// factor of 8 is what yarn gives, and not a second factor. Latent attention has its own; see
+/// adapt_magnitude.
+Result<float> read_magnitude(const ArchitectureKeys& keys, const Architecture& architecture,
+                             const RopeConfig& config) {
+  constexpr std::string_view kFactor = "rope.scaling.attn_factor";
+  constexpr std::string_view kOfYarn = "rope.scaling.yarn_attn_factor";
+  const auto factor = TRY(keys.get_or<float>(kFactor, 1.0f));
+  const float magnitude = TRY(keys.between(kFactor, 0.0f, kMaxMagnitude, factor));
+  const auto of_yarn = TRY(keys.get_or<float>(kOfYarn, 1.0f));
+  TRY(keys.between(kOfYarn, 0.0f, kMaxMagnitude, of_yarn));
+  const bool is_yarn = config.scaling == RopeScaling::Yarn && !architecture.has_latent_attention;
+  if (!is_yarn || !keys.has(kOfYarn)) return magnitude;
+  return magnitude * of_yarn / yarn_angles(config.yarn).magnitude;
 }
 
 Result<QueryTemperature> read_query_temperature(const ArchitectureKeys& keys) {
@@ -174,23 +180,26 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
   TRY(check_dim(keys, "rope.dimension_count", config.dim, head_dim));
   config.base = TRY(keys.between("rope.freq_base", 1.0f, 1e12f, base));
   TRY(read_scaling(keys, n_context, config));
-  config.magnitude = TRY(read_magnitude(keys));
+  config.magnitude = TRY(read_magnitude(keys, architecture, config));
   config.query_temperature = TRY(read_query_temperature(keys));
   TRY(read_all_factors(file, keys, architecture, config));
   return config;
 }
 
 Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConfig& others,
-                                    std::uint32_t head_dim, float freq_base) {
+                                    std::uint32_t head_dim, const WindowRule& rule) {
   constexpr const char* kKey = "rope.freq_base_swa";
   constexpr const char* kDim = "rope.dimension_count_swa";
-  const float fallback = freq_base > 0.0f ? freq_base : others.base;
+  const float fallback = rule.freq_base > 0.0f ? rule.freq_base : others.base;
   const auto base = TRY(keys.get_or<float>(kKey, fallback));
-  RopeConfig config{.dim = TRY(keys.count_or(kDim, kMaxDim, std::min(others.dim, head_dim))),
-                    .style = others.style,
-                    .skip_every = others.skip_every};
+  RopeConfig config = others;
+  if (rule.rotates_plainly) config = {.style = others.style, .skip_every = others.skip_every};
+  config.dim = TRY(keys.count_or(kDim, kMaxDim, std::min(others.dim, head_dim)));
   TRY(check_dim(keys, kDim, config.dim, head_dim));
   config.base = TRY(keys.between(kKey, 1.0f, 1e12f, base));
+  if (config.scaling != RopeScaling::Yarn) return config;
+  config.yarn.base = config.base;
+  config.yarn.rope_dim = config.dim;
   return config;
 }
 

@@ -13,6 +13,7 @@ namespace leasehold {
 class ArchitectureKeys;
 class GgufFile;
 struct Architecture;
+struct WindowRule;
 
 /// Tensors whose values divide the frequencies. A file has the first one, or both of the others
 /// (longrope, Ding et al. 2024): one for contexts longer than the original one, one for others.
@@ -59,9 +60,9 @@ Result<RopeConfig> read_rope(const GgufFile& file, const ArchitectureKeys& keys,
                              std::uint32_t head_dim, std::uint32_t n_context,
                              const Architecture& architecture);
 
-/// The rotation of layers with a window that rotate without scaling, whose heads are `head_dim`
-/// wide. `freq_base` is the base if the file has none for them; 0: that of `others`.
+/// The rotation of layers with a window, whose heads are `head_dim` wide. What neither the file nor
+/// the rule says is as in `others`.
 Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConfig& others,
-                                    std::uint32_t head_dim, float freq_base);
+                                    std::uint32_t head_dim, const WindowRule& rule);
 
 }  // namespace leasehold

@@ -23,8 +23,9 @@ struct WindowConfig {
   bool operator==(const WindowConfig&) const = default;
 };
 
-/// Errors: FileCorrupt for a pattern that does not fit the layers.
+/// A file has `n_blocks`: the layers, and those that only propose tokens.
+/// Errors: FileCorrupt for a pattern that does not fit the blocks.
 Result<WindowConfig> read_windows(const ArchitectureKeys& keys, const Architecture& architecture,
-                                  std::uint32_t n_layers);
+                                  std::uint32_t n_layers, std::uint32_t n_blocks);
 
 }  // namespace leasehold

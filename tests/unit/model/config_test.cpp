@@ -78,6 +78,14 @@ TEST_CASE("config: a missing, zero or excessive number is refused by its key") {
   }
 }
 
+TEST_CASE("config: the epsilon of the norms may have the name of that of layer normalisation") {
+  const auto config = config_of(tiny_llama()
+                                    .remove("llama.attention.layer_norm_rms_epsilon")
+                                    .set("llama.attention.layer_norm_epsilon", 1e-3f));
+  REQUIRE(config.has_value());
+  CHECK(config->rms_epsilon == 1e-3f);
+}
+
 TEST_CASE("config: inconsistent numbers are refused") {
   check_refused({
       {tiny_llama().set("llama.attention.head_count_kv", 3u), Errc::FileCorrupt, "evenly"},

@@ -59,6 +59,22 @@ TEST_CASE("config: yarn's parameters and the factors of the rotation are read") 
                   Errc::FileCorrupt, "temperature_scale"}});
 }
 
+TEST_CASE("config: a file may name the magnitude that yarn gives, and does not double it") {
+  const auto magnitude = [](GgufBuilder builder) {
+    const auto config = config_of(builder.set("olmo2.rope.scaling.factor", 8.0f)
+                                      .set("olmo2.rope.scaling.original_context_length", 32u));
+    REQUIRE(config.has_value());
+    return rope_angles(config->rope, 64).magnitude;
+  };
+  const auto yarn = [] { return tiny_model("olmo2").set("olmo2.rope.scaling.type", "yarn"); };
+  CHECK(magnitude(yarn()) == Approx(1.2079441541679836));
+  CHECK(magnitude(yarn().set("olmo2.rope.scaling.yarn_attn_factor", 1.2079442f)) ==
+        Approx(1.2079441541679836));
+  CHECK(magnitude(yarn().set("olmo2.rope.scaling.yarn_attn_factor", 0.5f)) == Approx(0.5));
+  CHECK(magnitude(yarn().set("olmo2.rope.scaling.attn_factor", 0.5f)) == Approx(0.60397207708));
+  CHECK(magnitude(tiny_model("olmo2").set("olmo2.rope.scaling.yarn_attn_factor", 0.5f)) == 1.0f);
+}
+
 TEST_CASE("config: a longrope model has divisors for contexts below and above the original one") {
   const auto with = [](const char* longer, const char* shorter) {
     GgufBuilder builder = tiny_model("phi3").set("phi3.rope.scaling.original_context_length", 16u);

@@ -50,6 +50,10 @@ TEST_CASE("windows: each family's layers, or the pattern of the file") {
         std::vector{true, false, true});
   CHECK(windows_of(with_pattern(windowed("olmo2", 3), "olmo2." + std::string(kPattern),
                                 {'\0', '\1', '\1'})) == std::vector{false, true, true});
+  // A pattern includes the layers that only propose tokens.
+  CHECK(windows_of(with_pattern(windowed("olmo2", 4).set("olmo2.nextn_predict_layers", 1u),
+                                "olmo2." + std::string(kPattern), {'\0', '\1', '\1', '\0'})) ==
+        std::vector{false, true, true});
   const auto without = config_of(tiny_model("olmo2"));
   REQUIRE(without.has_value());
   CHECK(without->windows == WindowConfig{});
@@ -90,6 +94,15 @@ TEST_CASE("windows: their layers rotate without scaling, from a base of their ow
   REQUIRE(olmo.has_value());
   CHECK(olmo->window_rope->base == 5e5f);
   CHECK_FALSE(config_of(windowed("gemma2", 2))->window_rope.has_value());
+  const auto gemma2 = config_of(windowed("gemma2", 2)
+                                    .set("gemma2.rope.freq_base_swa", 5e4f)
+                                    .set("gemma2.rope.scaling.factor", 8.0f));
+  REQUIRE(gemma2.has_value());
+  CHECK(gemma2->window_rope->base == 5e4f);
+  CHECK(gemma2->window_rope->scaling == RopeScaling::Linear);
+  const auto narrow = config_of(windowed("gemma2", 2).set("gemma2.attention.key_length_swa", 4u));
+  REQUIRE(narrow.has_value());
+  CHECK(narrow->window_rope->dim == 4);
   check_refused({{windowed("gemma3", 6).set("gemma3.rope.freq_base_swa", kNan), Errc::FileCorrupt,
                   "rope.freq_base_swa"}});
 }
