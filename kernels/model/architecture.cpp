@@ -369,6 +369,10 @@ const Architecture* find_architecture(std::string_view name) {
   return found == std::end(kArchitectures) ? nullptr : found;
 }
 
+std::span<const Architecture> architectures() {
+  return kArchitectures;
+}
+
 std::string architecture_names() {
   return fmt::format("{}",
                      fmt::join(kArchitectures | std::views::transform(&Architecture::name), ", "));

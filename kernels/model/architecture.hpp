@@ -86,6 +86,11 @@ struct TensorSpec {
   /// them. It is loaded part by part: the first part of every group, then the second one.
   TensorDim groups = TensorDim::One;
   std::span<const TensorDim> parts = {};
+  bool is_transposed = false;  ///< In the fused tensor; a row there is a column of this tensor.
+
+  /// The rows and columns that each matrix has in the fused tensor, without `parts`.
+  constexpr TensorDim fused_rows() const { return is_transposed ? columns : rows; }
+  constexpr TensorDim fused_columns() const { return is_transposed ? rows : columns; }
 };
 
 /// Layers with a recurrent state among layers with attention.
@@ -106,7 +111,7 @@ struct WindowRule {
   std::uint32_t full_every = 0;
   /// The window of files that do not name one; 0: none.
   std::uint32_t width = 0;
-  /// Layers with a window rotate without scaling, from rope.freq_base_swa.
+  /// Layers with a window rotate without scaling. In any family the file may name their base.
   bool rotates_plainly = false;
   /// The base of rotates_plainly if the file has none; 0: that of the other layers.
   float freq_base = 0.0f;
@@ -189,6 +194,9 @@ std::span<const TensorSpec> mixer_tensors(const Architecture& architecture, Mixe
 
 /// Returns null for an unsupported architecture.
 const Architecture* find_architecture(std::string_view name);
+
+/// All rows of the table.
+std::span<const Architecture> architectures();
 
 /// "llama, qwen2, …", for messages.
 std::string architecture_names();

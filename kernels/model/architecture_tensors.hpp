@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "kernels/model/architecture.hpp"
 
@@ -140,7 +141,8 @@ inline constexpr TensorSpec kGptOssAttention[] = {
 };
 
 // Every head of the tensor of queries has its unrotated rows first. A file has one of the two forms
-// of queries.
+// of queries. Files from before April 2025 have the keys and values of each head in one tensor.
+inline constexpr std::string_view kFusedKeysAndValues = "attn_kv_b.weight";
 inline constexpr TensorSpec kLatentAttention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"attn_q_a.weight", TensorDim::Embedding, TensorDim::QueryRank},
@@ -154,9 +156,15 @@ inline constexpr TensorSpec kLatentAttention[] = {
      "attn_q.weight"},
     {"attn_q_rotated.weight", TensorDim::DirectQuery, TensorDim::RotatedHead, Presence::PerHead,
      "attn_q.weight"},
-    {"attn_k_b.weight", TensorDim::UnrotatedHead, TensorDim::LatentRank, Presence::PerHead},
+    {.name = "attn_k_b.weight",
+     .columns = TensorDim::UnrotatedHead,
+     .rows = TensorDim::LatentRank,
+     .presence = Presence::PerHead,
+     .fused = kFusedKeysAndValues,
+     .is_transposed = true},
     {"attn_kv_a_norm.weight", TensorDim::LatentRank, TensorDim::One},
-    {"attn_v_b.weight", TensorDim::LatentRank, TensorDim::LatentValue, Presence::PerHead},
+    {"attn_v_b.weight", TensorDim::LatentRank, TensorDim::LatentValue, Presence::PerHead,
+     kFusedKeysAndValues},
     {"attn_output.weight", TensorDim::AttentionOutput, TensorDim::Embedding},
 };
 

@@ -32,8 +32,7 @@ struct LatentConfig {
 };
 
 /// Reads the dimensions of a file with latent attention, whose keys have `rank` + `rotated`
-/// elements. Errors: FileCorrupt; UnsupportedModel for files made before attn_k_b and attn_v_b were
-/// tensors of their own.
+/// elements. Errors: FileCorrupt and UnsupportedModel naming the key.
 Result<LatentConfig> read_latent(const GgufFile& file, const ArchitectureKeys& keys);
 
 /// The rotated elements of a head of such a file.

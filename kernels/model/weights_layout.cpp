@@ -11,6 +11,7 @@
 
 #include "common/expects.hpp"
 #include "kernels/model/architecture.hpp"
+#include "kernels/model/transposed_weight.hpp"
 #include "kernels/quant/row_group.hpp"
 
 namespace leasehold {
@@ -43,7 +44,7 @@ struct RequiredTensor {
 /// The rows of a tensor in each matrix of the fused tensor that may have them.
 std::vector<std::uint32_t> parts_of(const TensorSpec& rule, const ModelConfig& config,
                                     std::uint32_t layer) {
-  if (rule.parts.empty()) return {dimension(rule.rows, config, layer)};
+  if (rule.parts.empty()) return {dimension(rule.fused_rows(), config, layer)};
   std::vector<std::uint32_t> parts;
   for (const TensorDim part : rule.parts) parts.push_back(dimension(part, config, layer));
   return parts;
@@ -136,6 +137,7 @@ Result<const GgufTensor*> find_tensor(const GgufFile& file, const std::string& n
 struct WeightSource {
   TensorType type;
   std::vector<WeightPiece> pieces;
+  bool is_transposed = false;
 };
 
 /// Files of Mixtral from early 2024 have a tensor per expert: "ffn_gate.0.weight".
@@ -171,11 +173,19 @@ bool is_fused(const GgufFile& file, const RequiredTensor& need, std::uint32_t ro
   return need.fused_name != need.name || fused->rows() != rows;
 }
 
+/// The type of a transposed tensor. The blocks of a quantised type lie along the rows of the file.
+TensorType transposed_type(TensorType type) {
+  return block_shape(type).elements == 1 ? type : TensorType::F32;
+}
+
 Result<WeightSource> rows_of_fused(const GgufFile& file, const RequiredTensor& need,
                                    std::uint32_t columns) {
   const GgufTensor* fused =
       TRY(find_tensor(file, need.fused_name, need.n_matrices * need.n_fused_rows, columns));
-  WeightSource source{.type = fused->type, .pieces = {}};
+  const bool is_transposed = need.rule.is_transposed;
+  WeightSource source{.type = is_transposed ? transposed_type(fused->type) : fused->type,
+                      .pieces = {},
+                      .is_transposed = is_transposed};
   std::uint32_t first_row = need.first_row;
   for (const std::uint32_t part : need.parts) {
     for (std::uint32_t matrix = 0; matrix < need.n_matrices; ++matrix)
@@ -185,9 +195,11 @@ Result<WeightSource> rows_of_fused(const GgufFile& file, const RequiredTensor& n
   return source;
 }
 
-Result<WeightSource> find_source(const GgufFile& file, const RequiredTensor& need,
-                                 std::uint32_t rows, std::uint32_t columns) {
-  if (is_fused(file, need, rows)) return rows_of_fused(file, need, columns);
+Result<WeightSource> find_source(const GgufFile& file, const ModelConfig& config,
+                                 const RequiredTensor& need, std::uint32_t rows,
+                                 std::uint32_t columns) {
+  if (is_fused(file, need, rows))
+    return rows_of_fused(file, need, dimension(need.rule.fused_columns(), config, need.layer));
   if (need.rule.presence == Presence::PerExpert && file.find(need.name) == nullptr &&
       file.find(name_of_expert(need.name, 0)) != nullptr)
     return one_tensor_per_expert(file, need, need.n_matrices, rows / need.n_matrices, columns);
@@ -203,7 +215,7 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
   const std::uint32_t matrices = matrix_count(need.rule, config);
   const std::uint32_t rows_per_matrix = dimension(need.rule.rows, config, need.layer);
   const std::uint32_t rows = rows_per_matrix * matrices;
-  WeightSource source = TRY(find_source(file, need, rows, columns));
+  WeightSource source = TRY(find_source(file, config, need, rows, columns));
   if (is_f32(need.rule) && source.type != TensorType::F32)
     return fail(Errc::UnsupportedModel, fmt::format("{}: vector {} is {}; this build reads F32",
                                                     file.path(), need.name, name(source.type)));
@@ -218,7 +230,8 @@ Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
                       .layout = layout,
                       .is_table = need.rule.is_table,
                       .size_bytes = size_bytes,
-                      .pieces = std::move(source.pieces)};
+                      .pieces = std::move(source.pieces),
+                      .is_transposed = source.is_transposed};
 }
 
 /// Whether a tensor belongs to a layer that is not loaded, or to keys and values that a layer reads
@@ -308,6 +321,7 @@ Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfi
 Result<void> read_weight(const GgufFile& file, const WeightTensor& weight, std::uint64_t from,
                          std::span<std::byte> destination) {
   if (weight.pieces.empty()) return file.read(*file.find(weight.name), from, destination);
+  if (weight.is_transposed) return read_transposed(file, weight, from, destination);
   const std::uint64_t row_bytes = row_size_bytes(weight.type, weight.columns);
   for (const WeightPiece& piece : weight.pieces) {
     if (destination.empty()) break;

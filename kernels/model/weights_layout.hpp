@@ -47,6 +47,8 @@ struct WeightTensor {
   /// Where the rows are if the file fuses tensors, or has a tensor per expert: one after the other.
   /// Empty: the tensor with this name has all rows.
   std::vector<WeightPiece> pieces = {};
+  /// Each piece is a matrix of which the weight has the columns as rows; see transposed_weight.hpp.
+  bool is_transposed = false;
 
   bool operator==(const WeightTensor&) const = default;
 };
@@ -89,7 +91,8 @@ constexpr std::string_view name(Arithmetic arithmetic) {
 Result<WeightsLayout> make_weights_layout(const GgufFile& file, const ModelConfig& config,
                                           Arithmetic arithmetic = Arithmetic::F32);
 
-/// Fills `destination` with bytes of the weight's rows, as in the file, from byte `from` on.
+/// Fills `destination` with bytes of the weight's rows from byte `from` on. They are those of the
+/// file, unless it has the weight transposed.
 /// Precondition: the layout was made for this file. Errors: those of GgufFile::read.
 Result<void> read_weight(const GgufFile& file, const WeightTensor& weight, std::uint64_t from,
                          std::span<std::byte> destination);

@@ -28,6 +28,7 @@ struct Family {
   bool has_optional = false;
   std::uint32_t latent_rank = 0;
   bool has_direct_queries = false;
+  bool has_fused_heads = false;
   std::uint32_t window = 0;
   std::uint32_t window_head_dim = 0;
   std::uint32_t shared_layers = 0;
@@ -135,6 +136,14 @@ inline constexpr Family kFamilies[] = {
      .rope_dim = 4,
      .latent_rank = 40,
      .has_direct_queries = true},
+    // As files from before April 2025.
+    {.name = "deepseek2, fused heads, q8_0",
+     .architecture = "deepseek2",
+     .head_dim = 48,
+     .type = TensorType::Q8_0,
+     .rope_dim = 16,
+     .latent_rank = 64,
+     .has_fused_heads = true},
     // As wide as DeepSeek's, whose keys have kernels of their own on a card.
     {.name = "deepseek2, q8_0",
      .architecture = "deepseek2",

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 
 #include "tests/support/plain_model.hpp"
 
@@ -36,29 +37,38 @@ PlainModel::Vector PlainModel::attend_latent(std::uint32_t layer, const Vector& 
   return project(layer, "attn_output", out);
 }
 
+/// The unrotated key of a head and its value.
+std::pair<PlainModel::Vector, PlainModel::Vector> PlainModel::key_and_value(
+    std::uint32_t layer, const Vector& latent, std::size_t head) const {
+  const LatentConfig& dims = config_.latent;
+  if (const Matrix* fused = find(layer, "attn_kv_b.weight")) {
+    const std::size_t first = head * (dims.unrotated_dim + dims.value_dim);
+    return {times(*fused, latent, first, dims.unrotated_dim),
+            times(*fused, latent, first + dims.unrotated_dim, dims.value_dim)};
+  }
+  const Matrix& of_keys = of_layer(layer, "attn_k_b");  // per head [rank, unrotated_dim]
+  Vector key(dims.unrotated_dim);
+  for (std::size_t d = 0; d < key.size(); ++d)
+    for (std::size_t i = 0; i < dims.rank; ++i)
+      key[d] += of_keys.values[(head * dims.rank + i) * of_keys.columns + d] * latent[i];
+  return {key, times(of_layer(layer, "attn_v_b"), latent, head * dims.value_dim, dims.value_dim)};
+}
+
 /// The output of a head for a rotated query.
 PlainModel::Vector PlainModel::latent_head(std::uint32_t layer, const Vector& query,
                                            std::size_t head) const {
   const LatentConfig& dims = config_.latent;
-  const Matrix& of_keys = of_layer(layer, "attn_k_b");  // per head [rank, unrotated_dim]
   const double scale = latent_scale_ / std::sqrt(static_cast<double>(query.size()));
   Vector sum(dims.value_dim);
   double total = 0;
   for (const Vector& key : keys_[layer]) {
-    double score = 0;
-    for (std::size_t d = 0; d < dims.unrotated_dim; ++d) {
-      double own = 0;
-      for (std::size_t i = 0; i < dims.rank; ++i)
-        own += of_keys.values[(head * dims.rank + i) * of_keys.columns + d] * key[i];
-      score += own * query[d];
-    }
+    const Vector latent(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(dims.rank));
+    const auto [own, value] = key_and_value(layer, latent, head);
+    double score = std::inner_product(own.begin(), own.end(), query.begin(), 0.0);
     for (std::size_t i = 0; i + dims.rank < key.size(); ++i)
       score += key[dims.rank + i] * query[dims.unrotated_dim + i];
     const double weight = std::exp(score * scale);
     total += weight;
-    const Vector latent(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(dims.rank));
-    const Vector value =
-        times(of_layer(layer, "attn_v_b"), latent, head * dims.value_dim, dims.value_dim);
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += weight * value[i];
   }
   for (double& element : sum) element /= total;

@@ -260,7 +260,8 @@ PlainModel::Vector PlainModel::weights_of(std::uint32_t layer, const Vector& q,
                                        : 1 / std::sqrt(static_cast<double>(dim));
   const std::vector<Vector>& keys = keys_[kv_source(layer)];
   const std::size_t sharing = config_.n_heads * head_dim(layer) / keys.front().size();
-  const std::size_t window = has_window_[layer] ? config_.windows.width : keys.size();
+  const bool is_limited = has_window_[layer] && config_.windows.width > 0;
+  const std::size_t window = is_limited ? config_.windows.width : keys.size();
   const double cap = config_.softcaps.attention;
   Vector weights(keys.size());
   const Matrix* sinks = find(layer, "attn_sinks.weight");

@@ -9,6 +9,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/model/config.hpp"
@@ -56,6 +57,8 @@ class PlainModel {
   Vector mix(std::uint32_t layer, const Vector& x);
   Vector attend(std::uint32_t layer, const Vector& x);
   Vector attend_latent(std::uint32_t layer, const Vector& x);
+  std::pair<Vector, Vector> key_and_value(std::uint32_t layer, const Vector& latent,
+                                          std::size_t head) const;
   Vector latent_head(std::uint32_t layer, const Vector& query, std::size_t head) const;
   // Layers with recurrent state: plain_recurrent.cpp.
   struct RecurrentInput;

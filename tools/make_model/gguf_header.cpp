@@ -161,12 +161,17 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
 void add_latent(Metadata& metadata, const ModelRequest& request) {
   const auto key = keys_of(request);
   const LatentConfig latent = request.latent();
-  metadata.add(key("attention.key_length"), latent.rank + request.rope_dim());
-  metadata.add(key("attention.value_length"), latent.rank);
   metadata.add(key("attention.kv_lora_rank"), latent.rank);
   if (latent.query_rank > 0) metadata.add(key("attention.q_lora_rank"), latent.query_rank);
-  metadata.add(key("attention.key_length_mla"), latent.unrotated_dim + request.rope_dim());
-  metadata.add(key("attention.value_length_mla"), latent.value_dim);
+  const bool is_older = request.latent_shape.has_fused_heads;
+  metadata.add(key(is_older ? "attention.key_length" : "attention.key_length_mla"),
+               latent.unrotated_dim + request.rope_dim());
+  metadata.add(key(is_older ? "attention.value_length" : "attention.value_length_mla"),
+               latent.value_dim);
+  if (!is_older) {
+    metadata.add(key("attention.key_length"), latent.rank + request.rope_dim());
+    metadata.add(key("attention.value_length"), latent.rank);
+  }
   metadata.add(key("expert_shared_count"), 1u);
   if (request.shape.experts > 0) return;
   metadata.add(key("expert_feed_forward_length"), request.shape.expert_width());

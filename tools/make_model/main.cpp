@@ -39,6 +39,7 @@ struct Options {
   bool tied = false;
   bool has_optional = false;
   bool embeds = false;
+  bool has_fused_heads = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -66,6 +67,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--embedding", options.embeds,
                "Write an embedding model: pooling of the last position, and an end token after "
                "each text");
+  app.add_flag("--fused-heads", options.has_fused_heads,
+               "Write the keys and values of latent attention as one tensor, as older files do");
   const std::string group = "Sizes (required for custom; otherwise they change the shape)";
   app.add_option("--layers", options.layers, "Number of layers")->group(group);
   app.add_option("--embd", options.embd, "Embedding width")->group(group);
@@ -141,7 +144,8 @@ Result<ModelRequest> request_from(const Options& options) {
   request.shape = with_changes(TRY(named_shape(options.shape)), options);
   request.latent_shape = {.rank = options.latent_rank.value_or(0),
                           .query_rank = options.query_rank.value_or(0),
-                          .has_direct_queries = options.query_rank == 0u};
+                          .has_direct_queries = options.query_rank == 0u,
+                          .has_fused_heads = options.has_fused_heads};
   request.layer_shape = options.layer_shape;
   request.state = options.state;
   const WeightType weight = TRY(weight_type_from(options.type));

@@ -288,10 +288,10 @@ std::uint32_t ModelRequest::rope_dim() const {
 
 LatentConfig ModelRequest::latent() const {
   if (!row().has_latent_attention) return {};
-  const auto [rank, query_rank, has_direct_queries] = latent_shape;
-  const std::uint32_t query_width = query_rank != 0 ? query_rank : shape.embd / 2;
-  return {.rank = rank != 0 ? rank : 4 * shape.head_dim(),
-          .query_rank = has_direct_queries ? 0 : query_width,
+  const LatentShape& asked = latent_shape;
+  const std::uint32_t query_width = asked.query_rank != 0 ? asked.query_rank : shape.embd / 2;
+  return {.rank = asked.rank != 0 ? asked.rank : 4 * shape.head_dim(),
+          .query_rank = asked.has_direct_queries ? 0 : query_width,
           .unrotated_dim = shape.head_dim() - rope_dim(),
           .value_dim = shape.head_dim()};
 }

@@ -56,6 +56,7 @@ struct LatentShape {
   std::uint32_t rank = 0;           ///< 0: four times head_dim.
   std::uint32_t query_rank = 0;     ///< 0: embd / 2.
   bool has_direct_queries = false;  ///< Queries are projected in one step.
+  bool has_fused_heads = false;  ///< Keys and values of a head share a tensor, as in older files.
 };
 
 /// Sizes of a recurrent state, in models that have one.

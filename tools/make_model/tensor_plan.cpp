@@ -5,6 +5,8 @@
 #include <span>
 #include <utility>
 
+#include "kernels/model/architecture_tensors.hpp"
+
 namespace leasehold::make_model {
 namespace {
 
@@ -111,20 +113,22 @@ class LayerPlanner {
     const bool is_fine =
         is_fine_ && (spec.name.starts_with("attn_v.") || spec.name.starts_with("ffn_down"));
     // A worker also reads fused experts.
-    if (spec.fused.empty() || spec.presence == Presence::PerExpert)
+    const bool is_later_file =
+        spec.fused == kFusedKeysAndValues && !request_.latent_shape.has_fused_heads;
+    if (spec.fused.empty() || spec.presence == Presence::PerExpert || is_later_file)
       return planner_.matrix(name, dimension_of(spec.rows), columns, n_matrices, is_fine);
-    add_fused(spec, list, columns);
+    add_fused(spec, list);
   }
 
   /// Adds the fused tensor in place of its first part.
-  void add_fused(const TensorSpec& spec, std::span<const TensorSpec> list, std::uint32_t columns) {
+  void add_fused(const TensorSpec& spec, std::span<const TensorSpec> list) {
     std::uint32_t rows = 0;
     for (const TensorSpec& other : list) {
       if (other.fused != spec.fused) continue;
       if (rows == 0 && other.name != spec.name) return;
-      rows += dimension_of(other.rows) * matrix_count(other, config_);
+      rows += dimension_of(other.fused_rows()) * matrix_count(other, config_);
     }
-    planner_.matrix(prefix_ + std::string(spec.fused), rows, columns);
+    planner_.matrix(prefix_ + std::string(spec.fused), rows, dimension_of(spec.fused_columns()));
   }
 
   Planner& planner_;

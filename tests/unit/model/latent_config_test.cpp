@@ -22,6 +22,18 @@ GgufBuilder latent_model() {
       .remove_tensor("blk.1.attn_q.weight");
 }
 
+/// As files from before April 2025: the keys and values of each head share a tensor, [28, 16].
+GgufBuilder with_fused_heads(TensorType type = TensorType::F32) {
+  return latent_model()
+      .set("deepseek2.attention.head_count_kv", 4u)
+      .set("deepseek2.attention.key_length", 12u)
+      .set("deepseek2.attention.value_length", 6u)
+      .remove("deepseek2.attention.key_length_mla")
+      .remove("deepseek2.attention.value_length_mla")
+      .tensor("blk.0.attn_kv_b.weight", type, {16, 56})
+      .tensor("blk.1.attn_kv_b.weight", type, {16, 56});
+}
+
 GgufBuilder with_yarn(float log_multiplier) {
   GgufBuilder builder = latent_model()
                             .set("deepseek2.rope.scaling.type", "yarn")
@@ -61,6 +73,12 @@ TEST_CASE("config: latent attention caches one key of its rank and its rotated e
         LayerConfig{.n_kv_heads = 1, .head_dim = 20, .n_ff = 64, .latent_dim = 16});
   CHECK(attention_width(*config) == 24);
   CHECK(config->scales.attention == 1.0f / std::sqrt(12.0f));
+}
+
+TEST_CASE("config: an older file has the same heads, whose keys and values share a tensor") {
+  const auto older = config_of(with_fused_heads());
+  REQUIRE(older.has_value());
+  CHECK(*older == config_of(latent_model()));
 }
 
 TEST_CASE("config: a file with attn_q computes queries directly, whatever rank it names") {
@@ -118,8 +136,12 @@ TEST_CASE("config: deepseek2 gates by softmax unless the file or its size says s
 
 TEST_CASE("config: files with other dimensions of latent attention are refused with the key") {
   check_refused({
-      {latent_model().remove("deepseek2.attention.key_length_mla"), Errc::UnsupportedModel,
-       "attn_kv_b"},
+      {latent_model().remove("deepseek2.attention.key_length_mla"), Errc::FileCorrupt,
+       "key_length_mla"},
+      {with_fused_heads().remove("deepseek2.attention.value_length"), Errc::FileCorrupt,
+       "attention.value_length"},
+      {with_fused_heads().set("deepseek2.attention.key_length", 4u), Errc::FileCorrupt,
+       "attention.key_length is 4"},
       {latent_model().remove("deepseek2.attention.kv_lora_rank"), Errc::FileCorrupt,
        "kv_lora_rank"},
       {latent_model().remove("deepseek2.attention.value_length_mla"), Errc::FileCorrupt,
