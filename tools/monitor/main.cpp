@@ -4,6 +4,7 @@
 
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
+#include <optional>
 
 #include "common/machine/run_server.hpp"
 #include "common/machine/service_manager.hpp"
@@ -22,8 +23,11 @@ Result<void> run(const monitor::Options& options) {
   boost::asio::io_context io;
   std::vector<http::Page> pages;
   monitor::WorkerReader workers(options.worker_metrics, clock);
-  if (options.page) pages = monitor::pages_of(broker, workers, clock);
-  pages.push_back(monitor::metrics_page(broker));
+  std::optional<monitor::CellReader> cell;
+  if (options.cell) cell.emplace(*options.cell, clock);
+  monitor::CellReader* const shown = cell ? &*cell : nullptr;
+  if (options.page) pages = monitor::pages_of(broker, workers, shown, clock);
+  pages.push_back(monitor::metrics_page(broker, shown));
   const auto server =
       TRY(http::PageServer::create(io, options.listen, std::move(pages), options.hosts));
   boost::asio::signal_set signals(io, SIGTERM, SIGINT);

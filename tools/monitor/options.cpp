@@ -30,6 +30,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   bool any_address = false;
   bool no_page = false;
   std::vector<std::string> worker_metrics;
+  std::string cell_file;
   CLI::App app{"Show the metrics and the state of a broker, without a right to change anything",
                "leasehold-monitor"};
   app.set_version_flag("--version", "leasehold-monitor " + std::string(version()));
@@ -49,6 +50,10 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   app.add_option("--worker-metrics", worker_metrics,
                  "Show requests and latencies of the worker with this --metrics address on the "
                  "page; may be repeated");
+  app.add_option("--cell", cell_file,
+                 "Show the hosts of this cell: the path of a cell.toml with etcd, its user and the "
+                 "cell")
+      ->check(check_file_path);
   app.add_flag("--no-page", no_page, "Serve /metrics alone");
   app.add_option("--log-level", options.log_level, "Least severe level to log")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error"}))
@@ -61,6 +66,11 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
     if (!worker)
       return print_error(app.get_name(), {.text = "--worker-metrics: " + worker.error().detail});
     options.worker_metrics.push_back(*std::move(worker));
+  }
+  if (!cell_file.empty()) {
+    auto cell = cell::read_cell_file(cell_file);
+    if (!cell) return print_error(app.get_name(), {.text = "--cell: " + cell.error().detail});
+    options.cell = *std::move(cell);
   }
   if (const auto ended = finish_config(app)) return *ended;
   options.listen = *std::move(address);

@@ -1,12 +1,14 @@
 /// Command line of leasehold-monitor.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/http_host.hpp"
+#include "tools/cell/config/etcd_options.hpp"
 
 namespace leasehold::monitor {
 
@@ -16,6 +18,7 @@ struct Options {
   http::HostRule hosts;  ///< On a Unix socket any host is allowed: a web site cannot reach it.
   bool page = true;
   std::vector<http::Address> worker_metrics;  ///< Where workers serve their metrics.
+  std::optional<cell::CellAddress> cell;      ///< Nothing: only the hosts' own brokers are shown.
   std::string log_level = "info";
 };
 

@@ -65,14 +65,16 @@ Result<Json> overview(const Result<BrokerState>& state, TimePoint now) {
 
 }  // namespace
 
-http::Page metrics_page(BrokerReader& reader) {
-  return {.path = "/metrics", .make = [&reader] {
-            return http::Answer{.body = reader.metrics_text(),
+http::Page metrics_page(BrokerReader& reader, CellReader* cell) {
+  return {.path = "/metrics", .make = [&reader, cell] {
+            const std::string of_cell = cell == nullptr ? "" : cell->metrics();
+            return http::Answer{.body = reader.metrics_text() + of_cell,
                                 .content_type = std::string(metrics::exposition_content_type())};
           }};
 }
 
-std::vector<http::Page> pages_of(BrokerReader& reader, WorkerReader& workers, const Clock& clock) {
+std::vector<http::Page> pages_of(BrokerReader& reader, WorkerReader& workers, CellReader* cell,
+                                 const Clock& clock) {
   std::vector<http::Page> pages;
   for (const PageFile& file : page_files()) pages.push_back(file_page(file));
   pages.push_back({.path = "/api/overview", .make = [&reader, &clock] {
@@ -90,6 +92,9 @@ std::vector<http::Page> pages_of(BrokerReader& reader, WorkerReader& workers, co
       {.path = "/api/requests", .make = [&reader] { return answer_of(reader.requests()); }});
   pages.push_back(
       {.path = "/api/workers", .make = [&workers] { return json_answer(workers.items()); }});
+  pages.push_back({.path = "/api/cell", .make = [cell] {
+                     return json_answer(cell == nullptr ? Json::object() : cell->json());
+                   }});
   return pages;
 }
 

@@ -64,7 +64,7 @@ def check_server():
         return reply, reply.read()
 
     for path in ("/", "/main.js", "/style.css", "/api/overview", "/api/history", "/api/leases", "/api/extents", "/api/events",
-                 "/api/workers"):
+                 "/api/workers", "/api/cell"):
         reply, body = ask("GET", path)
         assert reply.status == 200 and body, path
         policy = reply.getheader("Content-Security-Policy")
@@ -247,6 +247,32 @@ def check_alerts(browser):
     browser.wait("document.getElementById('alerts').hidden", "the alerts stay")
 
 
+def check_cell(browser):
+    """The hosts of a cell, one that is silent, and an etcd that does not answer."""
+    def silent(path, body):
+        if path == "cell":
+            body["items"].append(dict(body["items"][0], host="h2", state="silent", beat_age_ms=5_000_000, models=[MARKUP]))
+        return body
+
+    def without_etcd(path, body):
+        if path == "cell":
+            body["error"] = {"code": "TimedOut", "detail": "no member answers"}
+        return body
+
+    browser.wait("!document.getElementById('cell').hidden && !document.getElementById('cell-link').hidden", "no cell")
+    equal([row[:2] for row in table(browser, "cell-table")], [["h1", "member"]], "the hosts of the cell")
+    with rewritten(browser, silent):
+        browser.wait("document.getElementById('alert-list').innerText.includes('LeaseholdCellHostSilent')", "no alert")
+        equal([row[:3] for row in table(browser, "cell-table")][0], ["h2", "silent", "83 min ago"], "the silent host comes first")
+        page_checks.no_markup(browser)
+        page_checks.accessible(browser)
+        take_screenshot(browser, "desktop-cell")
+    with rewritten(browser, without_etcd):
+        browser.wait("document.getElementById('cell-error').innerText.includes('TimedOut: no member answers')", "no error of etcd")
+        equal([row[:2] for row in table(browser, "cell-table")], [["h1", "member"]], "the known hosts stay")
+    browser.wait("document.getElementById('alerts').hidden", "the alerts stay")
+
+
 def check_keyboard(browser):
     start_tenant("ann", 20).wait(60)  # a lease that ends by itself is no revocation
     tenant = start_tenant("ann", 480)
@@ -307,6 +333,7 @@ def main():
         check_timeline(browser, lease)
         check_numbers(browser)
         check_alerts(browser)
+        check_cell(browser)
         check_keyboard(browser)
         check_looks(browser)
         check_events(browser)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Prometheus reads a worker and a broker: tests/process/http/prometheus.sh BIN_DIR
+# Prometheus reads a worker, a broker and a gateway of a cell: tests/process/http/prometheus.sh BIN_DIR
 #
-# promtool checks both pages, and a Prometheus scrapes them. As root the monitor runs as a user that
+# promtool checks the pages, and a Prometheus scrapes them. As root the monitor runs as a user that
 # only observes. vLLM's names have a colon, which promtool advises against, so only that is accepted
 # about them. Exits with 77 and one line where Prometheus is missing.
 set -euo pipefail
 . "$(dirname "$0")/script.sh" "$1"
 address_in() { sed -n "s/.* ready address=\([^ ]*:[0-9]*\).*/\1/p" "$1" | head -n 1; }
-for program in prometheus promtool curl; do
+for program in prometheus promtool curl etcd; do
   command -v $program >/dev/null || skip "$program is not installed; tools/setup --ci installs it"
 done
 
@@ -27,8 +27,9 @@ wait_for control status
   --model "$root/tools/models/leasehold-stories-q8_0.gguf" --metrics 127.0.0.1:0 \
   >"$work/worker.log" 2>&1 &
 pids=($! "${pids[@]}")
+start_etcd
 "${as_observer[@]}" "$work/bin/leasehold-monitor" --broker "$work/broker.sock" --listen 127.0.0.1:0 \
-  >"$work/monitor.log" 2>&1 &
+  --cell "$work/cell.toml" >"$work/monitor.log" 2>&1 &
 pids=($! "${pids[@]}")
 wait_for grep "ready name=w1" "$work/worker.log"
 wait_for grep "monitor ready" "$work/monitor.log"
@@ -54,11 +55,22 @@ async def join():
 
 asyncio.run(join())
 PY
+"$bin/leasehold-gateway" --cell "$work/cell.toml" --listen "$work/gateway.sock" --metrics 127.0.0.1:0 \
+  >"$work/gateway.log" 2>&1 &
+pids=($! "${pids[@]}")
+has_read_etcd() {
+  local gateway
+  gateway=$(sed -n 's/.*metrics[^ ]* ready address=\([^ ]*\).*/\1/p' "$work/gateway.log" | head -n 1)
+  curl --silent --fail "http://$gateway/metrics" >"$work/gateway.txt" &&
+    grep -q '^leasehold_gateway_etcd_age_seconds ' "$work/gateway.txt"
+}
+wait_for has_read_etcd || die "the gateway reads nothing from etcd"
 has_counted() {
   curl --silent --fail "http://$worker/metrics" >"$work/worker.txt" &&
     grep -q '^leasehold_tenant_tokens_total{tenant="ann"}' "$work/worker.txt" &&
     curl --silent --fail "http://$monitor/metrics" >"$work/broker.txt" &&
-    grep -q '^leasehold_broker_revocations_total{reason="released"} 1$' "$work/broker.txt"
+    grep -q '^leasehold_broker_revocations_total{reason="released"} 1$' "$work/broker.txt" &&
+    grep -q '^leasehold_monitor_cell_hosts{state="member"} 1$' "$work/broker.txt"
 }
 wait_for has_counted || die "the pages do not show the request"
 if [[ $EUID == 0 ]]; then
@@ -70,6 +82,7 @@ fi
 
 grep -v 'vllm:' "$work/worker.txt" | promtool check metrics
 promtool check metrics <"$work/broker.txt"
+promtool check metrics <"$work/gateway.txt"
 code=0  # 3: it parses, and there is advice
 promtool check metrics <"$work/worker.txt" >"$work/advice.txt" 2>&1 || code=$?
 [[ $code == 3 ]] || { cat "$work/advice.txt"; die "promtool cannot parse the page"; }
@@ -97,4 +110,4 @@ wait_for has_value 'count(leasehold:tokens:rate1m)' 2 || die "the rules record n
 rules=$(curl --silent "http://127.0.0.1:$port/api/v1/rules")
 [[ $rules != *'"health":"err"'* ]] || die "a rule fails: $rules"
 python3 "$(dirname "$0")/exported_names.py" "http://127.0.0.1:$port" "$root/tools/prometheus/rules.yml" \
-  "$root/tools/grafana/leasehold.json" "$work/worker.txt" "$work/broker.txt"
+  "$root/tools/grafana/leasehold.json" "$work/worker.txt" "$work/broker.txt" "$work/gateway.txt"

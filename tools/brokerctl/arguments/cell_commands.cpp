@@ -257,7 +257,8 @@ PrintText printed_roles(const CellValues& values) {
   const CellName name{values.cell};
   std::vector<cell::EtcdRole> roles;
   for (const std::string& host : values.hosts) roles.push_back(cell::host_role(name, {host}));
-  if (roles.empty()) roles = {cell::operator_role(name), cell::gateway_role(name)};
+  if (roles.empty())
+    roles = {cell::operator_role(name), cell::gateway_role(name), cell::monitor_role(name)};
   return {.text = cell::etcdctl_script(roles),
           .json = cli::json_text(cell::json_of(roles), 2) + '\n'};
 }

@@ -41,6 +41,13 @@ EtcdRole gateway_role(const CellName& cell) {
           .grants = {reads(etcd::KeyRange::one(keys.config())), writes(keys.hosts())}};
 }
 
+EtcdRole monitor_role(const CellName& cell) {
+  const CellKeys keys(cell);
+  return {.name = role_name(cell, "monitor"),
+          .grants = {reads(etcd::KeyRange::one(keys.config())), reads(keys.hosts()),
+                     reads(keys.ledgers())}};
+}
+
 EtcdRole operator_role(const CellName& cell) {
   return {.name = role_name(cell, "operator"), .grants = {writes(CellKeys(cell).all())}};
 }

@@ -27,6 +27,8 @@ struct EtcdRole {
 EtcdRole host_role(const CellName& cell, const HostName& host);
 /// Of a gateway: it reads the hosts, and deletes those that are silent.
 EtcdRole gateway_role(const CellName& cell);
+/// Of a monitor with `--cell`, which only reads.
+EtcdRole monitor_role(const CellName& cell);
 /// Of `brokerctl cell`.
 EtcdRole operator_role(const CellName& cell);
 

@@ -5,6 +5,7 @@
 #include "common/errc.hpp"
 #include "tools/cell/admin/views.hpp"
 #include "tools/cell/decide/host_key.hpp"
+#include "tools/cell/decide/host_parts.hpp"
 
 namespace leasehold::cell {
 namespace {
@@ -18,6 +19,10 @@ json json_of(const Share& share) {
           {"blocks", share.blocks},
           {"reserved", share.reserved},
           {"tokens_per_minute", share.tokens_per_minute}};
+}
+
+json json_of(const PartOwner& owner) {
+  return {{"host", owner.host.value}, {"incarnation", owner.incarnation.value}};
 }
 
 std::vector<std::string> cells_of(const Share& share) {
@@ -148,24 +153,36 @@ Result<Answer> show_status(const Calls& calls) {
 
 Result<Answer> show_hosts(const Calls& calls) {
   const auto listed = TRY(calls.list(calls.keys.hosts()));
-  Answer answer{
-      .table =
-          {.columns = {{"HOST"}, {"STATE"}, {"INCARNATION", true}, {"TTL MS", true}, {"DOORS"}},
-           .rows = {}},
-      .notes = {},
-      .document = {{"items", json::array()}}};
+  const AllParts parts = parts_in(TRY(calls.list(calls.keys.ledgers())).entries);
+  Answer answer{.table = {.columns = {{"HOST"},
+                                      {"STATE"},
+                                      {"INCARNATION", true},
+                                      {"TTL MS", true},
+                                      {"TENANTS", true},
+                                      {"REQUESTS", true},
+                                      {"FREE BLOCKS", true},
+                                      {"DOORS"}},
+                          .rows = {}},
+                .notes = {},
+                .document = {{"items", json::array()}}};
   for (const etcd::KeyValue& entry : listed.entries) {
     const auto host = calls.keys.host_in(entry.key);
     const auto record = host ? noted(read_host(entry.key, entry.value), answer) : std::nullopt;
     if (!record) continue;
+    const auto found = parts.of.find({*host, entry.created});
+    const HostParts has = found == parts.of.end() ? HostParts() : found->second;
     answer.table.rows.push_back({host->value, state_of(*record),
                                  std::to_string(entry.created.value),
-                                 std::to_string(record->ttl_ms),
+                                 std::to_string(record->ttl_ms), std::to_string(has.tenants),
+                                 std::to_string(has.requests), std::to_string(record->free_blocks),
                                  cli::or_dash(fmt::format("{}", fmt::join(record->doors, " ")))});
     answer.document["items"].push_back({{"host", host->value},
                                         {"state", state_of(*record)},
                                         {"incarnation", entry.created.value},
                                         {"ttl_ms", record->ttl_ms},
+                                        {"tenants", has.tenants},
+                                        {"requests", has.requests},
+                                        {"free_blocks", record->free_blocks},
                                         {"doors", record->doors}});
   }
   return answer;
@@ -219,11 +236,17 @@ Result<Answer> show_ledger(const Calls& calls, const TenantId& tenant) {
     add_row(answer.table,
             {part.owner.host.value, state, std::to_string(part.owner.incarnation.value)},
             part.share);
-    answer.document["parts"].push_back({{"host", part.owner.host.value},
-                                        {"state", state},
-                                        {"incarnation", part.owner.incarnation.value},
-                                        {"share", json_of(part.share)},
-                                        {"as_of", part.as_of.value}});
+    json item{{"host", part.owner.host.value},
+              {"state", state},
+              {"incarnation", part.owner.incarnation.value},
+              {"share", json_of(part.share)},
+              {"as_of", part.as_of.value}};
+    if (part.instead_of) item["instead_of"] = json_of(*part.instead_of);
+    answer.document["parts"].push_back(std::move(item));
+    if (is_counted && part.instead_of && counts(*part.instead_of, view.members))
+      answer.notes.push_back(fmt::format(
+          "texts of {} have moved to {}; the parts of both count once, as the larger one",
+          name_of(*part.instead_of), name_of(part.owner)));
   }
   add_row(answer.table, {"all", "-", "-"}, counting_sum(view.ledger, view.members));
   add_row(answer.table, {"limits", "-", "-"}, view.policy.limits);

@@ -1,4 +1,5 @@
 // The alerts of tools/prometheus/rules.yml that one reading of the figures is enough for.
+import { silentHosts } from "./cell.js";
 import { byId, el, show } from "./dom.js";
 import { bytes, count, duration, percent } from "./format.js";
 
@@ -9,6 +10,15 @@ const kSlowToken_s = 1;
 const kRefusedKeysPerMinute = 10;
 
 const many = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
+// The hosts of the cell, if the monitor was given one.
+function hostRulesOf(cell) {
+  const silent = silentHosts(cell);
+  return [
+    [silent > 0, "LeaseholdCellHostSilent", `${many(silent, "host")} of the cell silent and not expired`, "brokerctl cell hosts"],
+    [cell.error, "LeaseholdMonitorWithoutEtcd", "the monitor cannot read etcd", "journalctl -u leasehold-monitor"],
+  ];
+}
 
 // The ceiling of the cell, if this host is in one.
 function cellRulesOf({ cell }) {
@@ -22,7 +32,7 @@ function cellRulesOf({ cell }) {
 }
 
 // [condition, name, text, the command that shows more]
-function rulesOf({ status, workers }, figures) {
+function rulesOf({ status, workers }, figures, cell) {
   const serving = workers.filter((each) => each.state === "ready" && !each.out_of_service).length;
   const free = status.capacity_bytes > 0 ? status.free_bytes / status.capacity_bytes : 1;
   const worst = (field) => Math.max(0, ...figures.map((each) => each[field] ?? 0));
@@ -43,12 +53,13 @@ function rulesOf({ status, workers }, figures) {
     [worst("inter_p99") > kSlowToken_s, "LeaseholdTokensSlow", "one token in a hundred comes too late", "brokerctl watch --steps"],
     [sum("refusedKeysPerMinute") > kRefusedKeysPerMinute, "LeaseholdKeysRefused", "many requests have an API key that is not valid", "brokerctl keys"],
     ...cellRulesOf(status),
+    ...hostRulesOf(cell),
   ];
 }
 
 // Returns the number of alerts.
-export function showAlerts(overview, figures) {
-  const alerts = rulesOf(overview, figures).filter(([isSo]) => isSo);
+export function showAlerts(overview, figures, cell) {
+  const alerts = rulesOf(overview, figures, cell).filter(([isSo]) => isSo);
   const list = byId("alert-list");
   const text = alerts.map(([, name, what]) => `${name}: ${what}`).join("\n");
   if (list.dataset.text !== text) {

@@ -3,6 +3,7 @@ import { read } from "./api.js";
 import { byId, setText, show } from "./dom.js";
 import { showActivity } from "./activity.js";
 import { showAlerts } from "./alerts.js";
+import { showCell } from "./cell.js";
 import { showMemory } from "./memory.js";
 import { figuresNow, showRequests } from "./requests.js";
 import { ratesNow, showRates, showTenants } from "./tenants.js";
@@ -31,7 +32,7 @@ function showAll() {
   const { overview } = data;
   const now = overview.now_boottime_ns;
   const figures = figuresNow(data.workers, now);
-  showTotals(overview, rates, figures, showAlerts(overview, figures));
+  showTotals(overview, rates, figures, showAlerts(overview, figures, data.cell));
   showRequests(data.workers, figures);
   showActivity(data.requests);
   showHistory(data.history);
@@ -40,12 +41,13 @@ function showAll() {
   showTenants(overview, rates);
   showMemory(data.extents, new Map(data.leases.items.map((each) => [each.lease, each])), overview.status);
   showWorkers(overview);
+  showCell(data.cell);
   showEvents(data.events, now);
   setText(byId("version"), `Leasehold ${overview.version}.`);
 }
 
 async function ask() {
-  const names = ["leases", "events", "workers", "requests"];
+  const names = ["leases", "events", "workers", "requests", "cell"];
   if (round % kSlowRounds === 0 || !data.extents) names.push("extents", "history");
   const overview = await read("overview"); // first: while the broker is down, nothing else is asked
   const answers = await Promise.all(names.map(read));

@@ -27,7 +27,7 @@ TEST_CASE("pages: every page forbids what does not come from this server") {
   BrokerReader reader("/nonexistent/broker.sock", clock);
   WorkerReader workers({{.unix_path = "/nonexistent/metrics.sock"}}, clock);
   std::set<std::string> paths;
-  for (const http::Page& page : pages_of(reader, workers, clock)) {
+  for (const http::Page& page : pages_of(reader, workers, nullptr, clock)) {
     paths.insert(page.path);
     const http::Answer answer = page.make();
     CHECK(answer.extra_headers.contains("Content-Security-Policy: default-src 'none';"));
@@ -44,10 +44,10 @@ TEST_CASE("pages: without an answer of the broker the data is an error, and the 
   const ManualClock clock;
   BrokerReader reader("/nonexistent/broker.sock", clock);
   WorkerReader workers({{.unix_path = "/nonexistent/metrics.sock"}}, clock);
-  for (const http::Page& page : pages_of(reader, workers, clock)) {
+  for (const http::Page& page : pages_of(reader, workers, nullptr, clock)) {
     const http::Answer answer = page.make();
     const bool needs_broker = page.path.starts_with("/api/") && page.path != "/api/history" &&
-                              page.path != "/api/workers";
+                              page.path != "/api/workers" && page.path != "/api/cell";
     CHECK(answer.status == (needs_broker ? 503 : 200));
     if (needs_broker) CHECK(Json::parse(answer.body).at("error").at("message").is_string());
   }
