@@ -17,6 +17,9 @@ std::string next_step(const Verb& verb, const Error& error) {
           "run the same command again; if it persists, check that etcd runs at the "
           "addresses in {}",
           cell->config);
+    case Errc::MalformedMessage:
+    case Errc::MessageTooLarge:
+      return fmt::format("correct the addresses of etcd in {}", cell->config);
     case Errc::PermissionDenied:
       return fmt::format(
           "check etcd-ca, etcd-user and etcd-password-file in {}, and the user's "

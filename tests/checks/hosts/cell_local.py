@@ -159,10 +159,10 @@ def show(local):
   $CELL hosts
   $CELL tenants admit {TENANT} --max-concurrent 8
   $CELL keys create --tenant {TENANT}          # KEY below is the key that it shows, ID its first column
-  curl -s {local.hosts[0].address}/v1/chat/completions -H "Authorization: Bearer KEY" \\
-    -d '{{"model": "Leasehold Stories", "messages": [{{"role": "user", "content": "Hi"}}], "max_tokens": 40}}'
+  curl -s {last.address}/v1/chat/completions -H "Authorization: Bearer KEY" \\
+    -d '{{"model": "Leasehold Stories", "messages": [{{"role": "user", "content": "Hi"}}], "max_tokens": 40}}'   # host {last.name} takes a part
   curl -s http://{local.gateways[0].address}/v1/models -H "Authorization: Bearer KEY"   # by a gateway
-  $CELL ledger {TENANT}                        # which host has which part
+  $CELL ledger {TENANT}                        # which host has which part, until 10 s after its last request
   kill -STOP {pids}          # freezes host {last.name}
   $CELL keys revoke ID --wait              # host by host: applied, or why it can serve no more
   kill -CONT {pids}          # {last.name} finds that it was expired, and joins again

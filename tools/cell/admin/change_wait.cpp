@@ -117,6 +117,8 @@ Result<void> wait_for_hosts(const Calls& calls, const TenantChange& change, Dura
     pause = std::min(pause * 3 / 2, kLongestPause);
   }
   add_rows(progress.rows(calls.clock->now()), answer);
+  answer.notes.push_back(
+      fmt::format("other hosts have no part of {}, and so none of its keys", change.tenant.value));
   return {};
 }
 

@@ -27,6 +27,7 @@ TEST_CASE("cell admin: a revocation is done when every host has applied it, and 
   CHECK(revoked->table.rows.size() == 2);
   CHECK(why_of(*revoked, 0) == "applied");
   CHECK(why_of(*revoked, 1) == "applied");
+  CHECK(revoked->notes.front() == "other hosts have no part of ann, and so none of its keys");
 }
 
 TEST_CASE("cell admin: a host that is cut off is expired by the rule, and not sooner") {
@@ -242,6 +243,11 @@ TEST_CASE("cell admin: a host's role writes its own key, and no key, tenant, ord
   CHECK(may_write(gateway, keys.host({"h1"})));
   for (const std::string& key : {keys.ledger(kAnn), keys.tenant(kAnn), keys.config()})
     CHECK_FALSE(may_write(gateway, key));
+  const EtcdRole monitor = monitor_role(name);
+  CHECK(std::ranges::none_of(monitor.grants, &Grant::may_write));
+  CHECK(std::ranges::none_of(monitor.grants, [&](const Grant& grant) {
+    return grant.range.contains(keys.key({"0011223344556677"}));
+  }));
   CHECK(may_write(operator_role(name), keys.config()));
   CHECK_FALSE(may_write(operator_role(name), "/leasehold/d/config"));
   CHECK_THAT(etcdctl_script({host}),
