@@ -111,8 +111,9 @@ awaitable<void> Agent::read_config() {
     }
     if (config) {
       config_ = *config;
-      spdlog::info("cell found cell={} ttl_ms={} slack_ms={}", options_.address.cell.value,
-                   config_.ttl_ms, config_.slack_ms);
+      broker_.set_moves(config_.moves);
+      spdlog::info("cell found cell={} ttl_ms={} slack_ms={} moves={}", options_.address.cell.value,
+                   config_.ttl_ms, config_.slack_ms, name(config_.moves));
       lost_.reset();
       co_return;
     }

@@ -19,6 +19,13 @@ constexpr Duration kRetry = std::chrono::milliseconds(100);
 
 }  // namespace
 
+/// With strict moves a text waits until the limits have room, whatever host it was on.
+template <class Call>
+Call BrokerSide::allowed(Call call) const {
+  if (moves_ == MovePolicy::Strict) call.moved_from.reset();
+  return call;
+}
+
 BrokerSide::BrokerSide(boost::asio::io_context& io, const Clock& clock, etcd::Client& etcd,
                        const Options& options, std::function<void()> on_new_models)
     : io_(io),
@@ -31,8 +38,8 @@ BrokerSide::BrokerSide(boost::asio::io_context& io, const Clock& clock, etcd::Cl
       tenants_(io, clock, etcd, broker_, options.address.cell),
       state_(io, broker_, std::move(on_new_models)),
       keys_(
-          io, [this](std::string hash) { return tenants_.resolve(std::move(hash)); },
-          [this](const TenantId& tenant) { tenants_.wants_more(tenant); }) {}
+          io, [this](const wire::KeyResolve& asked) { return tenants_.resolve(allowed(asked)); },
+          [this](const wire::PartWant& wanted) { tenants_.wants_more(allowed(wanted)); }) {}
 
 Result<void> BrokerSide::start() {
   if (!options_.socket.empty()) TRY(keys_.listen(options_.socket));

@@ -32,6 +32,8 @@ class BrokerSide {
   /// What the newest beat says. `owner` is empty outside of a membership; then `ceiling` is zero,
   /// and the broker revokes the leases of the cell's tenants.
   void set_membership(std::optional<PartOwner> owner, TimePoint ceiling);
+  /// What the cell's config says of moved texts; Strict until it is called.
+  void set_moves(MovePolicy moves) { moves_ = moves; }
   /// True if the broker has answered nothing for at least this time, counted from `start` at first.
   bool is_lost_for(Duration time) const;
   /// What this host is and does; asks the broker for its beats.
@@ -42,6 +44,8 @@ class BrokerSide {
   boost::asio::awaitable<void> keep_connected();
   boost::asio::awaitable<Result<void>> attach();
   boost::asio::awaitable<void> probe();
+  template <class Call>
+  Call allowed(Call call) const;
   void send_ceiling();
   void report_lost(const Error& error);
 
@@ -52,6 +56,7 @@ class BrokerSide {
   HostTenants tenants_;
   HostState state_;
   KeyServer keys_;
+  MovePolicy moves_ = MovePolicy::Strict;
   std::optional<PartOwner> owner_;
   TimePoint ceiling_;
   std::optional<Errc> lost_;                   // why the broker cannot be used

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "common/unix_time.hpp"
-#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/cell/decide/broker_part.hpp"
@@ -156,9 +155,9 @@ awaitable<Result<etcd::RangeReply>> HostTenants::look_up(const std::string& key)
   co_return found;
 }
 
-awaitable<Result<void>> HostTenants::resolve(std::string hash) {
+awaitable<Result<void>> HostTenants::resolve(wire::KeyResolve wanted) {
   if (!owner_ || !broker_.is_connected()) co_return std::unexpected(no_member());
-  const std::string key = keys_.key(api_key_id(hash));
+  const std::string key = keys_.key(api_key_id(wanted.hash));
   const auto found = co_await look_up(key);
   if (!found) co_return std::unexpected(found.error());
   const Error unknown{Errc::BadToken,
@@ -167,7 +166,7 @@ awaitable<Result<void>> HostTenants::resolve(std::string hash) {
   if (found->entries.empty()) co_return std::unexpected(unknown);
   const auto record = read_key(key, found->entries.front().value);
   if (!record) co_return std::unexpected(record.error());
-  if (record->hash != hash) co_return std::unexpected(unknown);
+  if (record->hash != wanted.hash) co_return std::unexpected(unknown);
   const auto valid = check_expiry(*record, unix_time_ms());
   if (!valid) co_return valid;  // before this host takes a part for it
   HostTenant* const tenant = find_or_add(record->tenant);
@@ -177,7 +176,8 @@ awaitable<Result<void>> HostTenants::resolve(std::string hash) {
                                                 kMaxTenants));
   tenant->demand.seen(1, clock_.now());
   if (!can_run(tenant->part.limit().share)) tenant->part.look_again();
-  const auto asked = std::make_shared<AskedKey>(io_, std::move(hash));
+  if (wanted.moved_from) tenant->part.replaces(*wanted.moved_from);
+  const auto asked = std::make_shared<AskedKey>(io_, std::move(wanted.hash));
   asked->ready.expires_after(kKeyTimeout);
   tenant->asked.push_back(asked);
   wake(*tenant);
@@ -191,12 +191,13 @@ awaitable<Result<void>> HostTenants::resolve(std::string hash) {
                   record->tenant.value));
 }
 
-/// One request more than the broker knows of: the refused one.
-void HostTenants::wants_more(const TenantId& id) {
-  const auto found = tenants_.find(id);
+/// One request more than the broker knows of: the refused or moved one.
+void HostTenants::wants_more(const wire::PartWant& wanted) {
+  const auto found = tenants_.find(wanted.tenant);
   if (found == tenants_.end()) return;
   HostTenant& tenant = *found->second;
   const TimePoint now = clock_.now();
+  if (wanted.moved_from) tenant.part.replaces(*wanted.moved_from);
   if (now - tenant.looked < wire::PartWant::kPause) return;
   tenant.looked = now;
   tenant.demand.seen(1 + requests_of(tenant), now);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/messages/views.hpp"
 #include "ipc/etcd/client.hpp"
 #include "tools/cell/broker_link.hpp"
@@ -48,14 +49,16 @@ class HostTenants : private etcd::WatchReceiver {
   /// A notification of the broker.
   void notified(const std::string& method, const wire::Json& params);
 
-  /// A worker asks for a key that its broker does not know: takes a part of its tenant, and gives
-  /// the broker the key. Errors: BadToken for a key that the cell does not have; QuotaConcurrent
-  /// while other hosts use the tenant's limits; CellLost outside of a membership; those of etcd and
-  /// of the broker.
-  boost::asio::awaitable<Result<void>> resolve(std::string hash);
-  /// A worker has refused a request of the tenant: looks for a larger part, unless that was done
-  /// just now. Does nothing for a tenant that this host does not serve.
-  void wants_more(const TenantId& tenant);
+  /// A worker asks for a key that its broker does not know: takes a part of its tenant, if need be
+  /// instead of the host that the text has moved from, and gives the broker the key. With strict
+  /// moves no call names that host. Errors: BadToken for a key that the cell does not have;
+  /// QuotaConcurrent while other hosts use the tenant's limits; CellLost outside of a membership;
+  /// those of etcd and of the broker.
+  boost::asio::awaitable<Result<void>> resolve(wire::KeyResolve asked);
+  /// A worker has refused a request of the tenant, or got a moved text of it: looks for a larger
+  /// part, with the next tick if that was done just now. Does nothing for a tenant that this host
+  /// does not serve.
+  void wants_more(const wire::PartWant& wanted);
 
  private:
   void on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision revision) override;

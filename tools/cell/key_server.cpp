@@ -6,7 +6,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
-#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/http/http_await.hpp"
 #include "tools/cell/rethrow.hpp"
 
@@ -67,17 +66,17 @@ void KeyServer::answer(const std::string& method, const control::Payload& params
   if (calls_ >= kMaxCalls)
     return respond(fail(Errc::QueueFull, "the agent looks for too many keys; try again"));
   ++calls_;  // here, because the coroutine may begin after further calls
-  boost::asio::co_spawn(io_, resolve(std::move(asked->hash), std::move(respond)), kRethrow);
+  boost::asio::co_spawn(io_, resolve(*std::move(asked), std::move(respond)), kRethrow);
 }
 
 /// A notification has no reply, so one that is wrong is dropped.
 void KeyServer::note(const std::string& method, const control::Payload& params) {
   if (method != wire::PartWant::kMethod) return;
-  if (const auto wanted = wire::PartWant::from_json(params.body)) want_(wanted->tenant);
+  if (const auto wanted = wire::PartWant::from_json(params.body)) want_(*wanted);
 }
 
-awaitable<void> KeyServer::resolve(std::string hash, control::Responder respond) {
-  const auto done = co_await resolve_(std::move(hash));
+awaitable<void> KeyServer::resolve(wire::KeyResolve asked, control::Responder respond) {
+  const auto done = co_await resolve_(std::move(asked));
   --calls_;
   if (done) {
     respond(control::Payload());

@@ -1,9 +1,10 @@
 /// The socket at which workers of this host ask the agent for keys that their broker does not know,
-/// and say whose part is used up.
+/// and say whose part is used up and whose text has moved here.
 ///
 /// A call proves nothing and gives nothing but that the broker learns a key of the cell: a worker
-/// still asks the broker about each key. Lifetime: `io` and the server's functions outlive the run
-/// of `io`. Threads: the one that runs `io`.
+/// still asks the broker about each key. A worker that names a wrong host takes a tenant's part
+/// from that host for this one, within the tenant's limits. Lifetime: `io` and the server's
+/// functions outlive the run of `io`. Threads: the one that runs `io`.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "common/ids.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/transport/peer.hpp"
 
 namespace leasehold::cell {
@@ -23,8 +24,8 @@ class KeyServer {
  public:
   static constexpr std::size_t kMaxConnections = 256;
   static constexpr std::size_t kMaxCalls = 1'024;  ///< Of all connections together.
-  using Resolve = std::function<boost::asio::awaitable<Result<void>>(std::string hash)>;
-  using Want = std::function<void(const TenantId& tenant)>;
+  using Resolve = std::function<boost::asio::awaitable<Result<void>>(wire::KeyResolve asked)>;
+  using Want = std::function<void(const wire::PartWant& wanted)>;
 
   KeyServer(boost::asio::io_context& io, Resolve resolve, Want want)
       : io_(io), resolve_(std::move(resolve)), want_(std::move(want)) {}
@@ -39,7 +40,7 @@ class KeyServer {
   void answer(const std::string& method, const control::Payload& params,
               control::Responder respond);
   void note(const std::string& method, const control::Payload& params);
-  boost::asio::awaitable<void> resolve(std::string hash, control::Responder respond);
+  boost::asio::awaitable<void> resolve(wire::KeyResolve asked, control::Responder respond);
 
   boost::asio::io_context& io_;
   Resolve resolve_;

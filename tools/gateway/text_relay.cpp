@@ -128,9 +128,9 @@ std::string TextRelay::request_for(const OpenHost& action) const {
       fmt::format("Leasehold-Stream: {}\r\nLeasehold-Created: {}\r\nLeasehold-Request: {}\r\n",
                   shared_->options.beat.count(), origin_.created_unix_s, origin_.request_id);
   if (action.moved_from) {
-    const HostReport* report = table.report(*action.moved_from);
-    fields += fmt::format("Leasehold-Moved-From: {}\r\n",
-                          printable(report != nullptr ? report->name : "unknown"));
+    const std::string from = table.name_of(*action.moved_from);
+    fields +=
+        fmt::format("Leasehold-Moved-From: {}\r\n", from.empty() ? "unknown" : printable(from));
   }
   const std::string body = with_emitted(request_.body, action.emitted);
   return HostRequest{.client = &client_->head(),

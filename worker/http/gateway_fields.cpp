@@ -80,4 +80,10 @@ std::expected<GatewayFields, ApiError> GatewayFields::of(const Head& head, bool 
   return fields;
 }
 
+std::optional<HostName> moved_from_in(const Head& head, bool is_trusted) {
+  const auto text = is_trusted ? head.only(kMovedFrom) : std::nullopt;
+  auto host = HostName::parse(text.value_or(""));
+  return host ? std::optional(*std::move(host)) : std::nullopt;
+}
+
 }  // namespace leasehold::http

@@ -6,7 +6,7 @@
 /// | Leasehold-Stream | 50 … 10000: milliseconds between the beats of a continuable stream |
 /// | Leasehold-Created | Unix time: the answer's `created`, and the time of the chat template |
 /// | Leasehold-Request | the id of the request if its body has none |
-/// | Leasehold-Moved-From | the host that wrote the text so far (host_name.hpp); for the log |
+/// | Leasehold-Moved-From | the host that wrote the text so far (host_name.hpp), and may run it |
 ///
 /// A proxy that passes on unknown headers must remove these from its clients' requests.
 #pragma once
@@ -17,6 +17,7 @@
 #include <string>
 
 #include "common/ids.hpp"
+#include "ipc/control/messages/cell/host_name.hpp"
 #include "ipc/http/http_errors.hpp"
 #include "ipc/http/http_framing.hpp"
 
@@ -33,5 +34,9 @@ struct GatewayFields {
   /// than the table's.
   static std::expected<GatewayFields, ApiError> of(const Head& head, bool is_trusted);
 };
+
+/// The host of the cell in Leasehold-Moved-From. Nothing without the header, for a name that no
+/// host of a cell can have, and for a peer that is not trusted, which `GatewayFields::of` refuses.
+std::optional<HostName> moved_from_in(const Head& head, bool is_trusted);
 
 }  // namespace leasehold::http

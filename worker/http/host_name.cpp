@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kMaxBytes = 253;  // of a DNS name
 constexpr std::string_view kCharacters =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:";
 
 bool is_allowed(char c) {
   return kCharacters.contains(c);
@@ -26,7 +26,7 @@ bool is_host_name(std::string_view text) {
 
 std::string check_host_name(const std::string& text) {
   if (is_host_name(text)) return {};
-  return fmt::format("'{}' is not a host name; use 1 to {} letters, digits, '.', '-' and '_'",
+  return fmt::format("'{}' is not a host name; use 1 to {} letters, digits, '.', '-', '_' and ':'",
                      printable_excerpt(text), kMaxBytes);
 }
 

@@ -1,5 +1,5 @@
-/// The name of a host in the header Leasehold-Host and in logs: 1 to 253 letters, digits, '.', '-'
-/// and '_'.
+/// The name of a host in the header Leasehold-Host and in logs: 1 to 253 letters, digits, '.', '-',
+/// '_' and ':'. Each name of a host in a cell is one.
 #pragma once
 
 #include <string>

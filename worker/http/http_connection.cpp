@@ -137,7 +137,8 @@ awaitable<void> BeastConnection::serve(Parser& parser, const Head& head) {
     co_return co_await serve_without_key(parser, head);
   if (const auto noted = note_client(head); !noted)
     co_return co_await refuse(refusal(noted.error()));
-  const Result<Caller> caller = co_await authenticate(*shared_, id_, head);
+  auto moved_from = moved_from_in(head, shared_->deps.trusted_proxies.trusts(peer_));
+  const Result<Caller> caller = co_await authenticate(*shared_, id_, head, std::move(moved_from));
   if (!caller) {
     spdlog::debug("HTTP request refused client={} code={}{}", exchange_.client,
                   name(caller.error().code), exchange_.labels.log_text());

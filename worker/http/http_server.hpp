@@ -14,12 +14,14 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/clock.hpp"
 #include "common/metrics/batch_lines.hpp"
 #include "common/metrics/counters.hpp"
+#include "ipc/control/messages/cell/agent_calls.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/trusted_proxies.hpp"
@@ -50,10 +52,12 @@ class Server {
   struct Dependencies {
     boost::asio::io_context* io = nullptr;
     const Clock* clock = nullptr;
-    /// Asks the broker to check a key. Calls back on any thread.
-    std::function<void(std::string api_key, OnChecked)> check_key;
-    /// Says that a request of the tenant was refused because a limit is used up. Null: not said.
-    std::function<void(const TenantId&)> want_part = {};
+    /// Asks the broker to check a key of a request, whose text may have moved here from another
+    /// host of the cell. Calls back on any thread.
+    std::function<void(wire::KeyCheck, std::optional<HostName> moved_from, OnChecked)> check_key;
+    /// Says that a request of the tenant was refused because a limit is used up, or that its text
+    /// has moved here. Null: not said.
+    std::function<void(wire::PartWant)> want_part = {};
     /// Asks the broker which tenants were removed. Calls back on any thread. Null: never asked.
     std::function<void(const wire::TenantCheck&, OnTenantsChecked)> check_tenants;
     std::string broker_socket;

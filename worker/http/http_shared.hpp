@@ -67,7 +67,8 @@ struct Shared {
 
   /// Call it when a request of the tenant fails.
   void note_failure(const TenantId& tenant, const Error& error) const {
-    if (deps.want_part && status_of(error) == 429) deps.want_part(tenant);
+    if (deps.want_part && status_of(error) == 429)
+      deps.want_part({.tenant = tenant, .moved_from = {}});
   }
 
   /// Runs work of a tenant on another thread, where tenants take turns.

@@ -92,9 +92,12 @@ void parse(Shared& shared, const TenantId& tenant, ParseBody<Request> parse_body
   is_short ? work() : shared.run_on_pool(tenant, std::move(work));
 }
 
-void log_move(const Caller& caller, const ApiRequest& request, const GatewayFields& gateway,
-              const HttpStream& stream) {
+/// In a cell, the host that wrote the text may still use the tenant's limits.
+void note_move(const Shared& shared, const Caller& caller, const ApiRequest& request,
+               const GatewayFields& gateway, const HttpStream& stream) {
   if (gateway.moved_from.empty()) return;
+  if (const auto host = HostName::parse(gateway.moved_from); host && shared.deps.want_part)
+    shared.deps.want_part({.tenant = caller.tenant, .moved_from = *host});
   spdlog::info("HTTP request moved here tenant={} request={} from={}{}", caller.tenant.value,
                request.submit.request_id.value, gateway.moved_from, stream.labels().log_text());
 }
@@ -117,7 +120,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
   (*request)->beat = gateway.beat;
-  log_move(caller, **request, gateway, stream);
+  note_move(shared, caller, **request, gateway, stream);
   // Each further choice keeps a copy of its prompt, and sends it to the worker.
   const std::size_t copies = (*request)->n - 1;
   const auto taken = shared.places.take_body(caller.connection, copies * size_bytes);

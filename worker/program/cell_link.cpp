@@ -38,38 +38,38 @@ Result<void> done_of(const Result<control::Payload>& reply) {
 
 }  // namespace
 
-void CellLink::ask_broker(const std::string& api_key, OnChecked done) {
+void CellLink::ask_broker(const wire::KeyCheck& key, OnChecked done) {
   broker_.call_async(
-      std::string(wire::KeyCheck::kMethod), {.body = wire::KeyCheck{.api_key = api_key}.to_json()},
+      std::string(wire::KeyCheck::kMethod), {.body = key.to_json()},
       [done = std::move(done)](Result<control::Payload> reply) mutable {
         done(key_of(std::move(reply)));
       },
       kCellCheckTimeout);
 }
 
-void CellLink::check(std::string api_key, OnChecked done) {
-  if (agent_.empty()) return ask_broker(api_key, std::move(done));
-  auto decide = [self = shared_from_this(), api_key,
+void CellLink::check(wire::KeyCheck key, MovedFrom moved_from, OnChecked done) {
+  if (agent_.empty()) return ask_broker(key, std::move(done));
+  auto decide = [self = shared_from_this(), key, moved_from = std::move(moved_from),
                  done = std::move(done)](Result<wire::KeyOwner> owner) mutable {
     const bool is_unknown = !owner && owner.error().code == Errc::BadToken;
-    if (!is_unknown || !is_api_key(api_key)) return done(std::move(owner));
-    std::string hash = hash_of_api_key(api_key);
-    self->ask_agent(std::move(hash), [self, api_key = std::move(api_key),
-                                      done = std::move(done)](Result<void> resolved) mutable {
+    if (!is_unknown || !is_api_key(key.api_key)) return done(std::move(owner));
+    wire::KeyResolve asked{.hash = hash_of_api_key(key.api_key),
+                           .moved_from = std::move(moved_from)};
+    self->ask_agent(std::move(asked), [self, key = std::move(key),
+                                       done = std::move(done)](Result<void> resolved) mutable {
       if (!resolved) return done(std::unexpected(std::move(resolved).error()));
-      self->ask_broker(api_key, std::move(done));
+      self->ask_broker(key, std::move(done));
     });
   };
-  ask_broker(api_key, std::move(decide));
+  ask_broker(key, std::move(decide));
 }
 
-void CellLink::ask_agent(std::string hash, OnResolved done) {
+void CellLink::ask_agent(wire::KeyResolve asked, OnResolved done) {
   boost::asio::post(
-      io_, [self = shared_from_this(), hash = std::move(hash), done = std::move(done)]() mutable {
+      io_, [self = shared_from_this(), asked = std::move(asked), done = std::move(done)]() mutable {
         if (!self->connect()) return done(no_agent(std::string(kNoAgent)));
-        const wire::KeyResolve message{.hash = std::move(hash)};
         self->peer_->call(
-            std::string(wire::KeyResolve::kMethod), {.body = message.to_json()},
+            std::string(wire::KeyResolve::kMethod), {.body = asked.to_json()},
             [done = std::move(done)](const Result<control::Payload>& reply) mutable {
               done(done_of(reply));
             },
@@ -77,18 +77,19 @@ void CellLink::ask_agent(std::string hash, OnResolved done) {
       });
 }
 
-void CellLink::want_part(const TenantId& tenant) {
+void CellLink::want_part(wire::PartWant wanted) {
   if (agent_.empty()) return;
-  boost::asio::post(io_, [self = shared_from_this(), tenant] { self->send_want(tenant); });
+  boost::asio::post(
+      io_, [self = shared_from_this(), wanted = std::move(wanted)] { self->send_want(wanted); });
 }
 
-void CellLink::send_want(const TenantId& tenant) {
+void CellLink::send_want(const wire::PartWant& wanted) {
   const TimePoint now = clock_.now();
   std::erase_if(wanted_,
                 [&](const auto& each) { return now - each.second >= wire::PartWant::kPause; });
-  if (!wanted_.emplace(tenant, now).second || !connect()) return;
-  const wire::PartWant message{.tenant = tenant};
-  peer_->notify(std::string(wire::PartWant::kMethod), {.body = message.to_json()});
+  const bool is_new = wanted_.emplace(std::pair(wanted.tenant, wanted.moved_from), now).second;
+  if (!is_new || !connect()) return;
+  peer_->notify(std::string(wire::PartWant::kMethod), {.body = wanted.to_json()});
 }
 
 Result<void> CellLink::connect() {

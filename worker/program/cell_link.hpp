@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "common/clock.hpp"
 #include "ipc/control/messages.hpp"
@@ -19,6 +21,8 @@ namespace leasehold {
 
 class CellLink : public std::enable_shared_from_this<CellLink> {
  public:
+  /// The host of the cell that has written the text so far; nothing: the text begins here.
+  using MovedFrom = std::optional<HostName>;
   using OnChecked = std::move_only_function<void(Result<wire::KeyOwner>)>;
   using OnResolved = std::move_only_function<void(Result<void>)>;
 
@@ -33,22 +37,23 @@ class CellLink : public std::enable_shared_from_this<CellLink> {
   /// Checks a key with the broker. `done` is called once. Errors: those of `key.check`, and of
   /// `key.resolve` for a key that the broker does not know; CellLost if the agent does not answer
   /// in time.
-  void check(std::string api_key, OnChecked done);
-  /// A request of the tenant was refused because a limit is used up.
-  void want_part(const TenantId& tenant);
+  void check(wire::KeyCheck key, MovedFrom moved_from, OnChecked done);
+  /// A request of the tenant was refused because a limit is used up, or its text has moved here.
+  void want_part(wire::PartWant wanted);
 
  private:
-  void ask_broker(const std::string& api_key, OnChecked done);
-  void ask_agent(std::string hash, OnResolved done);
-  void send_want(const TenantId& tenant);
+  void ask_broker(const wire::KeyCheck& key, OnChecked done);
+  void ask_agent(wire::KeyResolve asked, OnResolved done);
+  void send_want(const wire::PartWant& wanted);
   Result<void> connect();
 
   boost::asio::io_context& io_;
   const Clock& clock_;
   BrokerLink& broker_;
   std::string agent_;
-  std::shared_ptr<control::Peer> peer_;   // of the agent, on `io_`
-  std::map<TenantId, TimePoint> wanted_;  // when the agent was last notified, on `io_`
+  std::shared_ptr<control::Peer> peer_;  // of the agent, on `io_`
+  // When the agent was last notified of a tenant and a host, on `io_`.
+  std::map<std::pair<TenantId, MovedFrom>, TimePoint> wanted_;
 };
 
 }  // namespace leasehold

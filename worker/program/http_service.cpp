@@ -71,10 +71,11 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
       .io = &io_.context(),
       .clock = deps.clock,
       .check_key =
-          [cell](std::string api_key, http::Server::OnChecked done) {
-            cell->check(std::move(api_key), std::move(done));
+          [cell](wire::KeyCheck key, std::optional<HostName> moved_from,
+                 http::Server::OnChecked done) {
+            cell->check(std::move(key), std::move(moved_from), std::move(done));
           },
-      .want_part = [cell](const TenantId& tenant) { cell->want_part(tenant); },
+      .want_part = [cell](wire::PartWant wanted) { cell->want_part(std::move(wanted)); },
       .check_tenants =
           [&broker = *deps.broker](const wire::TenantCheck& check,
                                    http::Server::OnTenantsChecked done) {

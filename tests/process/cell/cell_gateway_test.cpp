@@ -5,22 +5,30 @@
 
 #include "tests/process/cell/cell_rig.hpp"
 #include "tests/process/gateway/gateway_process.hpp"
+#include "tools/cell/decide/ledger.hpp"
 
 using Catch::Contains;
 
 namespace leasehold::testing {
 namespace {
 
+constexpr int kTokens = 150;
+
 /// Two hosts, and a gateway that waits for the beats of a text for longer than the cell waits for
 /// those of a host.
 struct ServedCell {
-  CellRig rig{2'000};
+  struct Terms {
+    std::int64_t ttl_ms = 2'000;
+    std::string moves = "overlap";
+    std::string requests = "4";
+  };
+  CellRig rig;
   CellHost a{rig, "a"}, b{rig, "b"};
   GatewayProcess gateway{{}, {"--cell", rig.config(), "--beat-ms", "10000"}};
   std::string key;
 
-  ServedCell() {
-    rig.admit("ann", "4");
+  explicit ServedCell(const Terms& terms) : rig(terms.ttl_ms, terms.moves) {
+    rig.admit("ann", terms.requests);
     key = rig.create_key("ann");
     for (const char* name : {"name=a", "name=b"})
       REQUIRE(eventually([&] { return gateway.logs(name); }));
@@ -43,11 +51,39 @@ struct ServedCell {
     }
     return post("/v1/chat/completions", key, body, fields);
   }
-  /// The host that has begun the text in these bytes.
-  CellHost& runner(const std::string& begun) {
+  /// The whole text, of a host that nothing disturbs.
+  std::string undisturbed_text() const {
+    const HttpReply reply = gateway.send(ask(kTokens, false));
+    INFO(reply.body << gateway.log());
+    REQUIRE(reply.status == 200);
+    return reply.json().at("choices").at(0).at("message").at("content");
+  }
+  /// Begins the text at the client. Returns the host that runs it. `resumable_as`: as for `ask`.
+  CellHost& begin(HttpClient& client, const std::string& resumable_as = {}) {
+    client.write(ask(kTokens, true, resumable_as));
+    std::string begun;
+    REQUIRE(client.read_until([&](const std::string& so_far) {
+      begun = so_far;
+      return has_events(10)(so_far);
+    }));
+    CHECK_FALSE(begun.contains("Leasehold-Incarnation"));
     return begun.contains("Leasehold-Host: a\r\n") ? a : b;
   }
+  CellHost& other(const CellHost& host) { return &host == &a ? b : a; }
+  std::string name(const CellHost& host) const { return &host == &a ? "a" : "b"; }
+  /// The part of the tenant that the host has or waits for.
+  std::optional<cell::Part> part(const CellHost& host) {
+    const auto found = rig.etcd.get("/leasehold/c/ledger/ann");
+    if (!found) return std::nullopt;
+    const cell::Ledger ledger = cell::read_ledger(found->key, found->value).value();
+    for (const cell::Part& each : ledger.parts)
+      if (each.owner.host.value == name(host)) return each;
+    return std::nullopt;
+  }
 };
+
+/// The TTL of cells in which no host is expired while a test runs.
+constexpr std::int64_t kLongTtl = cell::CellConfig::kMaxTtlMs;
 
 std::string streamed_text(const HttpReply& reply) {
   std::string text;
@@ -66,22 +102,11 @@ std::string streamed_text(const HttpReply& reply) {
 TEST_CASE(
     "cell gateway: a text leaves a frozen host that is expired, and nothing of it comes late") {
   if (!has_etcd()) return;
-  ServedCell cell;
-  const HttpReply undisturbed = cell.gateway.send(cell.ask(150, false));
-  INFO(undisturbed.body << cell.gateway.log());
-  REQUIRE(undisturbed.status == 200);
-  const std::string expected = undisturbed.json().at("choices").at(0).at("message").at("content");
-
+  ServedCell cell({});
+  const std::string expected = cell.undisturbed_text();
   HttpClient client(cell.gateway.address());
-  client.write(cell.ask(150, true));
-  std::string begun;
-  REQUIRE(client.read_until([&](const std::string& so_far) {
-    begun = so_far;
-    return has_events(10)(so_far);
-  }));
-  CellHost& frozen = cell.runner(begun);
-  const std::string name = &frozen == &cell.a ? "a" : "b";
-  CHECK_FALSE(begun.contains("Leasehold-Incarnation"));
+  CellHost& frozen = cell.begin(client);
+  const std::string name = cell.name(frozen);
   frozen.signal(SIGSTOP);
   REQUIRE(eventually([&] { return cell.gateway.logs("silent host expired host=" + name); }));
   REQUIRE(eventually([&] { return cell.gateway.logs("cause=gone"); }));
@@ -100,10 +125,9 @@ TEST_CASE(
 
 TEST_CASE("cell gateway: a text whose key is revoked ends with an error, and moves to no host") {
   if (!has_etcd()) return;
-  ServedCell cell;
+  ServedCell cell({});
   HttpClient client(cell.gateway.address());
-  client.write(cell.ask(200, true));
-  REQUIRE(client.read_until(has_events(10)));
+  (void)cell.begin(client);
   const Printed revoked = cell.rig.revoke_key();
   INFO(revoked.text << cell.gateway.log());
   CHECK(revoked.exit_code == 0);
@@ -117,9 +141,9 @@ TEST_CASE("cell gateway: a text whose key is revoked ends with an error, and mov
 
 TEST_CASE("cell gateway: a text survives a gateway that dies while it expires the text's host") {
   if (!has_etcd()) return;
-  ServedCell cell;
+  ServedCell cell({});
   for (CellHost* host : {&cell.a, &cell.b}) REQUIRE(host->answers(cell.key, 200));
-  const std::string expected = streamed_text(cell.gateway.send(cell.ask(150, true)));
+  const std::string expected = cell.undisturbed_text();
   REQUIRE(cell.gateway.stop() == 0);  // it would expire hosts, too
   for (const std::string point : {"gateway.expiry.decided", "gateway.host.expired"}) {
     INFO(point);
@@ -128,14 +152,8 @@ TEST_CASE("cell gateway: a text survives a gateway that dies while it expires th
     for (const char* name : {"name=a", "name=b"})
       REQUIRE(eventually([&] { return dying.logs(name); }));
     HttpClient first(dying.address());
-    first.write(cell.ask(150, true, point));
-    std::string begun;
-    REQUIRE(first.read_until([&](const std::string& so_far) {
-      begun = so_far;
-      return has_events(10)(so_far);
-    }));
-    CellHost& frozen = cell.runner(begun);
-    const std::string name = &frozen == &cell.a ? "a" : "b";
+    CellHost& frozen = cell.begin(first, point);
+    const std::string name = cell.name(frozen);
     frozen.signal(SIGSTOP);
     REQUIRE(dying.has_died());
     const bool is_deleted = point == "gateway.host.expired";
@@ -146,7 +164,7 @@ TEST_CASE("cell gateway: a text survives a gateway that dies while it expires th
     const std::string last_id = first.so_far().ids().back();
     HttpReply rest;
     const bool is_served = eventually([&] {  // the other host may wait for the frozen one's part
-      rest = next.send(cell.ask(150, true, point, "Last-Event-ID: " + last_id + "\r\n"));
+      rest = next.send(cell.ask(kTokens, true, point, "Last-Event-ID: " + last_id + "\r\n"));
       return rest.status == 200;
     });
     INFO(rest.body << next.log());
@@ -161,6 +179,50 @@ TEST_CASE("cell gateway: a text survives a gateway that dies while it expires th
     INFO(checked.text);
     CHECK(checked.exit_code == 0);
   }
+}
+
+TEST_CASE(
+    "cell gateway: a text of a dead host goes on at once, and its new host counts instead of it") {
+  if (!has_etcd()) return;
+  ServedCell cell({.ttl_ms = kLongTtl, .requests = "1"});
+  const std::string expected = cell.undisturbed_text();
+  HttpClient client(cell.gateway.address());
+  CellHost& dead = cell.begin(client);
+  dead.signal(SIGKILL);
+  const HttpReply reply = client.reply();
+  INFO(cell.gateway.log() << cell.other(dead).agent().log());
+  CHECK(streamed_text(reply) == expected);
+  CHECK(reply.events().back() == "[DONE]");
+  const auto lost = cell.part(dead), used = cell.part(cell.other(dead));
+  REQUIRE((lost && used));
+  CHECK(used->instead_of == lost->owner);
+  CHECK(used->share == lost->share);
+  const Printed ledger = cell.rig.brokerctl({"ledger", "ann"});
+  CHECK_THAT(ledger.text, Contains("have moved to"));
+  CHECK(cell.rig.brokerctl({"doctor"}).exit_code == 0);
+}
+
+TEST_CASE("cell gateway: with strict moves a text waits until the dead host's part is void") {
+  if (!has_etcd()) return;
+  ServedCell cell({.ttl_ms = kLongTtl, .moves = "strict", .requests = "1"});
+  const std::string expected = cell.undisturbed_text();
+  HttpClient client(cell.gateway.address());
+  CellHost& dead = cell.begin(client);
+  dead.signal(SIGKILL);
+  CellHost& next = cell.other(dead);
+  INFO(cell.gateway.log() << next.agent().log());
+  REQUIRE(eventually([&] {
+    const auto part = cell.part(next);
+    return part && part->demand.concurrent > 0;
+  }));
+  CHECK(cell.part(next)->share == cell::Share());
+  CHECK_FALSE(cell.part(next)->instead_of);
+  const Printed expired = cell.rig.brokerctl({"expire", cell.name(dead), "--confirm-stopped"});
+  INFO(expired.text);
+  REQUIRE(expired.exit_code == 0);
+  const HttpReply reply = client.reply();
+  CHECK(streamed_text(reply) == expected);
+  CHECK(reply.events().back() == "[DONE]");
 }
 
 }  // namespace leasehold::testing

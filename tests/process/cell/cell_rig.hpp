@@ -25,9 +25,10 @@ struct Printed {
 /// etcd with a short TTL, and brokerctl for it.
 class CellRig {
  public:
-  explicit CellRig(std::int64_t ttl_ms = 4'000) {
-    etcd.put("/leasehold/c/config",
-             fmt::format(R"({{"version":1,"ttl_ms":{},"slack_ms":200}})", ttl_ms));
+  explicit CellRig(std::int64_t ttl_ms = 4'000, const std::string& moves = "overlap") {
+    etcd.put(
+        "/leasehold/c/config",
+        fmt::format(R"({{"version":1,"ttl_ms":{},"slack_ms":200,"moves":"{}"}})", ttl_ms, moves));
     std::ofstream(config_) << fmt::format("etcd = [\"{}\"]\ncell = \"c\"\n", etcd.address());
   }
 

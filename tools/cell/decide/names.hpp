@@ -2,18 +2,13 @@
 #pragma once
 
 #include "common/ids.hpp"
+#include "ipc/control/messages/cell/host_name.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/etcd/etcd_types.hpp"
 
-namespace leasehold {
-
-struct CellHostTag;
-
-}  // namespace leasehold
-
 namespace leasehold::cell {
 
-using HostName = StrongName<CellHostTag>;
+using leasehold::HostName;
 
 /// The random number of one beat. A host that reads a number it sent knows that its beat arrived.
 using BeatId = StrongId<struct CellBeatTag>;

@@ -59,7 +59,6 @@ void TenantPart::wants(const Share& demand) {
 }
 
 void TenantPart::replaces(const HostName& host) {
-  if (!owner_ || host == owner_->host) return;
   replaced_ = host;
   is_due_ = true;
 }

@@ -30,7 +30,8 @@ CellDoors doors_of(const std::map<cell::HostName, cell::SilentHosts::Seen>& host
       Owner owner{host,
                   {.address = address,
                    .incarnation = {static_cast<std::uint64_t>(seen.incarnation.value)},
-                   .is_draining = seen.record->is_draining}};
+                   .is_draining = seen.record->is_draining,
+                   .host = host.value}};
       const auto [known, is_new] = owners.try_emplace(address, owner);
       if (is_new) continue;
       if (known->second.member.incarnation < owner.member.incarnation)

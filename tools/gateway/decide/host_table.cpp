@@ -266,6 +266,7 @@ HostChanges HostTable::set_members(const std::vector<CellMember>& members) {
 bool HostTable::enter_cell(Host& host, const CellMember& member) {
   host.is_listed = true;
   host.is_draining = member.is_draining;
+  host.name_in_cell = member.host;
   if (host.incarnation == member.incarnation) return false;
   host.incarnation = member.incarnation;
   host.reported_at.reset();
@@ -282,6 +283,12 @@ void HostTable::leave_cell(Host& host) {
 const HostReport* HostTable::report(HostId host) const {
   const auto& report = at(host).report;
   return report ? &*report : nullptr;
+}
+
+std::string HostTable::name_of(HostId id) const {
+  const Host& host = at(id);
+  if (host.incarnation) return host.name_in_cell;
+  return host.report ? host.report->name : std::string();
 }
 
 HostState HostTable::state(HostId id, TimePoint now) const {

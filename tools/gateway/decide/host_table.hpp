@@ -78,6 +78,7 @@ struct CellMember {
   std::string address;
   Incarnation incarnation;
   bool is_draining = false;  ///< Its texts should continue elsewhere.
+  std::string host{};        ///< Its name in the cell.
   bool operator==(const CellMember&) const = default;
 };
 
@@ -125,6 +126,8 @@ class HostTable {
   std::optional<Incarnation> incarnation(HostId host) const { return at(host).incarnation; }
   /// Null until the host has reported.
   const HostReport* report(HostId host) const;
+  /// The host's name in its cell, also after it has left. Of a list: that of its report, or empty.
+  std::string name_of(HostId host) const;
   HostState state(HostId host, TimePoint now) const;
   /// The larger of the requests that the host reported and those that this gateway has there.
   std::uint32_t load(HostId host) const;
@@ -156,6 +159,7 @@ class HostTable {
     bool is_draining = false;                // as its cell says
     std::optional<Incarnation> incarnation;  // nothing: of no cell
     std::optional<TimePoint> unused_since;   // not in the list, and no request runs
+    std::string name_in_cell{};
   };
 
   explicit HostTable(Duration silent_after) : silent_after_(silent_after) {}

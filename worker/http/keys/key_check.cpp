@@ -12,11 +12,14 @@ using asio::awaitable;
 
 constexpr std::size_t kMaxKeyBytes = 128;
 
-awaitable<Result<wire::KeyOwner>> check_key(Shared& shared, std::string key) {
+awaitable<Result<wire::KeyOwner>> check_key(Shared& shared, std::string key,
+                                            std::optional<HostName> moved_from) {
   AsyncValue<Result<wire::KeyOwner>> checked(*shared.deps.io);
   // The broker's link may keep this callback after the thread of `io` has ended, and the callback
   // then does nothing.
-  shared.deps.check_key(std::move(key), checked.giver());
+  wire::KeyCheck asked;
+  asked.api_key = std::move(key);
+  shared.deps.check_key(std::move(asked), std::move(moved_from), checked.giver());
   auto answer = co_await checked.take();
   if (answer) co_return *std::move(answer);
   co_return fail(Errc::BrokerLost, "this worker is stopping");
@@ -30,7 +33,8 @@ Error key_check_failure(Error why) {
           "this worker has lost its broker; try again in a moment, or use another worker"};
 }
 
-awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, const Head& head) {
+awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, const Head& head,
+                                       std::optional<HostName> moved_from) {
   std::string key(head.api_key());
   if (key.empty() || key.size() > kMaxKeyBytes) {
     co_return fail(Errc::BadToken,
@@ -44,7 +48,7 @@ awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id, 
     pause.expires_after(wait);
     co_await pause.async_wait(kAwait);
   }
-  const Result<wire::KeyOwner> checked = co_await check_key(shared, key);
+  const Result<wire::KeyOwner> checked = co_await check_key(shared, key, std::move(moved_from));
   if (!checked && checked.error().code == Errc::BadToken) {
     shared.known_keys.refused(key);
     if (shared.deps.refused_keys != nullptr) shared.deps.refused_keys->add();

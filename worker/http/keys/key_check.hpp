@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <optional>
 #include <string>
 
 #include "ipc/http/http_framing.hpp"
@@ -31,11 +32,12 @@ struct Caller {
 /// broker did not receive or did not answer in time, otherwise `why`. Pure.
 Error key_check_failure(Error why);
 
-/// Finds the caller that sent this head, and moves the connection to the caller's tenant. The
-/// server closes the connection after an error, so each guessed key costs a connection. Errors:
-/// BadToken without a key; BrokerLost; those of the broker's `key.check`; those of
-/// Places::authenticated.
+/// Finds the caller that sent this head, and moves the connection to the caller's tenant.
+/// `moved_from`: see moved_from_in. The server closes the connection after an error, so each
+/// guessed key costs a connection. Errors: BadToken without a key; BrokerLost; those of the
+/// broker's `key.check`; those of Places::authenticated.
 boost::asio::awaitable<Result<Caller>> authenticate(Shared& shared, Places::ConnectionId id,
-                                                    const Head& head);
+                                                    const Head& head,
+                                                    std::optional<HostName> moved_from);
 
 }  // namespace leasehold::http

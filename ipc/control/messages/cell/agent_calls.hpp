@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "common/clock.hpp"
+#include "ipc/control/messages/cell/host_name.hpp"
 #include "ipc/control/messages/common.hpp"
 
 namespace leasehold::wire {
@@ -17,14 +19,18 @@ namespace leasehold::wire {
 struct KeyResolve : Message<KeyResolve> {
   static constexpr std::string_view kMethod = "key.resolve";
   std::string hash;  ///< hash_of_api_key.
+  /// The host that wrote the text of the request so far, and may still run it.
+  std::optional<HostName> moved_from;
 };
 
 /// `part.want`, a notification: a request of this tenant was refused because this host's part of
-/// its limits is used up. The agent looks for a larger part, at most once per kPause and tenant.
+/// its limits is used up, or its text has moved here. The agent looks for a larger part, at most
+/// once per kPause and tenant.
 struct PartWant : Message<PartWant> {
   static constexpr std::string_view kMethod = "part.want";
   static constexpr Duration kPause = std::chrono::milliseconds(200);
   TenantId tenant;
+  std::optional<HostName> moved_from;  ///< See KeyResolve.
 };
 
 }  // namespace leasehold::wire

@@ -100,8 +100,10 @@ std::vector<MessageSample> key_and_audit_samples() {
            "blocks_held":12})"),
       sample<KeyResolve>(
           "KeyResolve",
-          R"({"hash":"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"})"),
-      sample<PartWant>("PartWant", R"({"tenant":"acme"})"),
+          R"({"hash":"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff",
+           "moved_from":"h1"})",
+          {"moved_from"}),
+      sample<PartWant>("PartWant", R"({"tenant":"acme","moved_from":"h1"})", {"moved_from"}),
   };
 }
 

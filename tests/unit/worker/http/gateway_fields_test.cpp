@@ -104,8 +104,8 @@ TEST_CASE("gateway fields: the id is that of a body without one, and the time is
   CHECK(named.submit.sampling.seed == default_seed({"b-1"}));
 }
 
-TEST_CASE("host name: it has letters, digits, '.', '-' and '_', and the machine's is one") {
-  CHECK(is_host_name("a-1_b.example"));
+TEST_CASE("host name: it has letters, digits, '.', '-', '_' and ':', and the machine's is one") {
+  CHECK(is_host_name("a-1_b.example:2"));
   for (const std::string& wrong : {std::string(), std::string("a b"), std::string("a\r\nb"),
                                    std::string("h/1"), std::string(254, 'h')}) {
     CHECK_FALSE(is_host_name(wrong));

@@ -1,140 +1,12 @@
-// The HTTP server on a Unix socket, with a broker that the test plays: what needs no key, what
-// browsers learn, which keys wait, and what clients may leave unread.
-#include "worker/http/http_server.hpp"
-
-#include <unistd.h>
-
-#include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/write.hpp>
-#include <catch2/catch.hpp>
-#include <filesystem>
-#include <future>
+// The HTTP server of a worker: what needs no key, what browsers learn, which keys wait, and what
+// clients may leave unread.
 #include <map>
-#include <nlohmann/json.hpp>
-#include <thread>
 
-#include "tests/support/temporary_directory.hpp"
-#include "tests/support/tiny_tokenizer.hpp"
+#include "tests/unit/worker/http/server_case.hpp"
 
 namespace leasehold::http {
-namespace {
 
-namespace asio = boost::asio;
-using Local = asio::local::stream_protocol;
-
-/// One connection. Reads wait.
-class Client {
- public:
-  explicit Client(const std::string& path) { socket_.connect(Local::endpoint(path)); }
-  void write(const std::string& text) {
-    boost::system::error_code ignored;
-    asio::write(socket_, asio::buffer(text), ignored);
-  }
-  /// The next head, and as much of a body as it declares; less when the connection ends.
-  std::string reply(bool has_body = true) {
-    std::string text;
-    const auto end = [&] { return text.find("\r\n\r\n"); };
-    while (end() == std::string::npos && read_some(text)) continue;
-    const auto at = text.find("Content-Length: ");
-    if (!has_body || at == std::string::npos || end() == std::string::npos) return text;
-    const std::size_t size = end() + 4 + std::stoul(text.substr(at + 16));
-    while (text.size() < size && read_some(text)) continue;
-    is_whole_ = text.size() == size;
-    return text;
-  }
-  /// True when the last reply with a body was read to its end.
-  bool is_whole() const { return is_whole_; }
-  bool has_input() { return socket_.available() > 0; }
-  void shut_down_sending() { socket_.shutdown(Local::socket::shutdown_send); }
-
- private:
-  bool read_some(std::string& text) {
-    std::array<char, 4096> bytes{};
-    boost::system::error_code error;
-    text.append(bytes.data(), socket_.read_some(asio::buffer(bytes), error));
-    return !error;
-  }
-  asio::io_context io_;
-  Local::socket socket_{io_};
-  bool is_whole_ = false;
-};
-
-/// "ann" and "bob" are valid keys of tenants with their names.
-class TestServer {
- public:
-  explicit TestServer(Server::Dependencies more = {}) {
-    more.io = &io_;
-    more.clock = &clock_;
-    more.tokenizer = &tokenizer_;
-    more.health = &health;
-    more.model = {.name = "model",
-                  .aliases = {"alias"},
-                  .text_identity = "sha256:00/int8/f16/3",
-                  .max_context = 256};
-    more.stopping = {Errc::Draining, "the worker stops"};
-    more.check_key = [this](const std::string& key, Server::OnChecked done) {
-      ++checks;
-      if (key == "ann" || key == "bob") return done(wire::KeyOwner{.key = {key}, .tenant = {key}});
-      done(fail(Errc::BadToken, "no such key"));
-    };
-    server_ = Server::create({.unix_path = path_, .ip = {}}, std::move(more)).value();
-    server_->serve();
-    thread_ = std::thread([this] { io_.run(); });
-  }
-  ~TestServer() {
-    io_.stop();
-    thread_.join();
-  }
-
-  std::string ask(const std::string& request, bool has_body = true) {
-    Client client(path_);
-    client.write(request);
-    return client.reply(has_body);
-  }
-  const std::string& path() const { return path_; }
-  Server& server() { return *server_; }
-
-  Health health;
-  std::atomic<int> checks = 0;
-
- private:
-  TemporaryDirectory directory_ = TemporaryDirectory::create("http").value();
-  const std::string path_ = (directory_.path() / "http.sock").string();
-  asio::io_context io_;
-  SystemClock clock_;
-  const Tokenizer tokenizer_ = testing::tiny_tokenizer();
-  std::unique_ptr<Server> server_;
-  std::thread thread_;
-};
-
-std::string request(const std::string& method, const std::string& path, const std::string& more,
-                    const std::string& body = {}) {
-  std::string text = method + " " + path + " HTTP/1.1\r\nHost: h\r\n" + more;
-  if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
-  return text + "\r\n" + body;
-}
-
-std::string as(const std::string& key) {
-  return "Authorization: Bearer " + key + "\r\n";
-}
-
-std::string status_of(const std::string& reply) {
-  return reply.size() < 12 ? reply : reply.substr(9, 3);
-}
-
-const std::string kHealth = request("GET", "/health", "");
-
-TrustedProxies trusting_own_user() {
-  const std::string users[] = {"uid:" + std::to_string(::getuid())};
-  return TrustedProxies::parse(users).value();
-}
-
-nlohmann::json body_of(const std::string& reply) {
-  return nlohmann::json::parse(reply.substr(reply.find("\r\n\r\n")));
-}
-
-}  // namespace
+using namespace server_case;
 
 TEST_CASE("http server: health of a sleeping worker says 200, because a request wakes it") {
   TestServer test;
@@ -183,35 +55,6 @@ TEST_CASE("http server: /health/live is 200 while the process answers") {
   CHECK(status_of(test.ask(request("POST", "/health/live", "", "{}"))) == "405");
 }
 
-TEST_CASE("http server: a gateway learns the models, the state and the load of a host") {
-  TestServer test({.host_name = "h1", .trusted_proxies = trusting_own_user(), .load = [] {
-                     return WorkerLoad{.running = 3, .waiting = 2};
-                   }});
-  const std::string ask = request("GET", "/leasehold/host", "");
-  const auto host = [&] { return body_of(test.ask(ask)); };
-  const std::string identity = "sha256:00/int8/f16/3;context=256";
-  const nlohmann::json models = {{{"id", "model"}, {"identity", identity}},
-                                 {{"id", "alias"}, {"identity", identity}}};
-  CHECK(host() == nlohmann::json{{"host", "h1"},
-                                 {"models", models},
-                                 {"ready", true},
-                                 {"code", ""},
-                                 {"asleep", false},
-                                 {"keeps_files", false},
-                                 {"running", 3},
-                                 {"waiting", 2}});
-  test.server().drain();
-  CHECK(host()["ready"] == false);
-  CHECK(host()["code"] == "Draining");
-  // A proxy asks for its client.
-  const std::string relayed = "X-Forwarded-For: 192.0.2.1\r\n";
-  CHECK(status_of(test.ask(request("GET", "/leasehold/host", relayed))) == "403");
-  TestServer closed;
-  const std::string refused = closed.ask(ask);
-  CHECK(status_of(refused) == "403");
-  CHECK(refused.contains("--http-trusted-proxy"));
-}
-
 TEST_CASE("http server: answers name the host, and those of a model its identity") {
   TestServer test({.host_name = "h1"});
   const auto has = [](const std::string& reply, const std::string& field) {
@@ -230,31 +73,6 @@ TEST_CASE("http server: answers name the host, and those of a model its identity
     CHECK(has(without, "Leasehold-Host: h1"));
     CHECK_FALSE(without.contains("Leasehold-Identity"));
   }
-}
-
-TEST_CASE("http server: answers of a member of a cell name its incarnation, refusals too") {
-  TestServer test;
-  CHECK_FALSE(test.ask(kHealth).contains("Leasehold-Incarnation"));
-  test.health.set_incarnation(41);
-  for (const std::string& reply :
-       {test.ask(kHealth), test.ask(request("GET", "/v1/models", as("ann"))),
-        test.ask(request("GET", "/v1/models", as("no"))), test.ask("GET /\r\n\r\n")})
-    CHECK(reply.contains("\r\nLeasehold-Incarnation: 41\r\n"));
-}
-
-TEST_CASE("http server: only a gateway may send its headers") {
-  const std::string field = "Leasehold-Created: 7\r\n";
-  TestServer closed;
-  for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/responses"}) {
-    const std::string refused = closed.ask(request("POST", path, as("ann") + field, "{}"));
-    CHECK(status_of(refused) == "400");
-    CHECK(body_of(refused)["error"]["param"] == "Leasehold-Created");
-  }
-  const std::string message = closed.ask(request("POST", "/v1/messages", as("ann") + field, "{}"));
-  CHECK(body_of(message)["error"]["message"].get<std::string>().contains("Leasehold-Created"));
-  TestServer open({.trusted_proxies = trusting_own_user()});
-  const std::string read = open.ask(request("POST", "/v1/completions", as("ann") + field, "{}"));
-  CHECK(body_of(read)["error"]["param"] == "prompt");
 }
 
 TEST_CASE("http server: HEAD is answered as GET, without the body") {

@@ -35,6 +35,20 @@ TEST_CASE("part: a host that gets the texts of another one uses its limits, once
   CHECK(!cell.ledger().find(b.owner)->instead_of);
 }
 
+TEST_CASE("part: a text that moves here before the broker's part is known replaces at once") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  const PartOwner owner = cell.join("b");
+  TenantPart part(kKeys, kAnn);
+  part.replaces(a.owner.host);
+  part.resumed(owner, {}, {});
+  part.wants(requests(1));
+  REQUIRE(cell.run(part));
+  CHECK(part.limit().share == requests(1));
+  CHECK(cell.ledger().find(owner)->instead_of == a.owner);
+}
+
 TEST_CASE("part: what replaces a part that has become void counts by itself") {
   Cell cell;
   Host a(cell, "a", 8);

@@ -68,6 +68,18 @@ TEST_CASE("host table: a host whose beat says that it drains is Draining, howeve
   CHECK(gateway.hosts.state(host, gateway.now) == HostState::Ready);
 }
 
+TEST_CASE("host table: a host has its name in the cell, also after it has left") {
+  CellCase gateway;
+  const HostId host{0};
+  const std::string reported = gateway.hosts.report(host)->name;
+  gateway.members[0].host = "h:1";
+  gateway.hosts.set_members(gateway.members);
+  REQUIRE(reported != "h:1");
+  CHECK(gateway.hosts.name_of(host) == "h:1");
+  gateway.hosts.set_members({});
+  CHECK(gateway.hosts.name_of(host) == "h:1");
+}
+
 TEST_CASE("cell doors: every door of a host is a member, and each problem is named once") {
   const auto beat = [](std::int64_t created, std::string_view value) {
     return cell::SilentHosts::Seen{.incarnation = {created},
@@ -83,8 +95,9 @@ TEST_CASE("cell doors: every door of a host is a member, and each problem is nam
       {cell::HostName{"d"}, beat(3, "?")},
       {cell::HostName{"e"}, beat(4, R"({"beat":"1","ttl_ms":1000,"doors":["u:3","u:3"]})")}};
   const CellDoors doors = doors_of(hosts);
-  CHECK(doors.members ==
-        std::vector<CellMember>{{"u:1", {5}}, {"u:2", {9}, true}, {"u:3", {4}}});  // b joined last
+  CHECK(doors.members == std::vector<CellMember>{{"u:1", {5}, false, "a"},
+                                                 {"u:2", {9}, true, "b"},
+                                                 {"u:3", {4}, false, "e"}});
   REQUIRE(doors.problems.size() == 3);
   CHECK(doors.problems[0].contains("hosts a and b name the door u:2; it is that of b"));
   CHECK(doors.problems[1].contains("host c names no door"));
