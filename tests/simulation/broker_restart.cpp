@@ -74,7 +74,7 @@ Broker::Broker(Dependencies deps, Broker& before, StartupState startup)
     : Process(Role::Broker),
       state(std::move(startup.recovered.state)),
       table(std::move(startup.table)),
-      reader(TableReader::attach(table.reader_fd().value()).value()),
+      reader(TableReader::in_process(table)),
       deps_(deps),
       handling_(true),
       to_recover_(std::move(startup.recovered.effects)) {

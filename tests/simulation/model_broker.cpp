@@ -49,7 +49,7 @@ Broker::Broker(Dependencies deps)
     : Process(Role::Broker),
       state(config(deps.card != nullptr)),
       table(LeaseTable::create(state.config.slot_count).value()),
-      reader(TableReader::attach(table.reader_fd().value()).value()),
+      reader(TableReader::in_process(table)),
       deps_(deps) {
   state.extents.choose_size(kBlockBytes);
   deps_.persistent.journal.boot_id = kBootId;

@@ -96,7 +96,7 @@ class Broker : public Process {
 
   State state;
   LeaseTable table;
-  TableReader reader;
+  TableReader reader;  ///< Not a mapping of its own: making one is slow.
 
   /// Sends a call to this broker.
   template <class Sent>
