@@ -133,15 +133,16 @@ void World::observe(Observer& observer) {
         observer.is_asking = false;
         const TimePoint now = network_.clock_of(observer.machine);
         observer.hosts.listed(reply.found.front(), now);
-        for (Expiry& expiry : observer.hosts.expired(now)) expire(observer, std::move(expiry));
+        for (Expiry& expiry : observer.hosts.expired(now))
+          expire(observer.machine, std::move(expiry));
       },
       [&] { observer.is_asking = false; });
 }
 
-void World::expire(Observer& observer, Expiry expiry) {
+void World::expire(Machine& machine, Expiry expiry) {
   if (network_.has(PlantedBug::ExpiryWithoutCompare)) expiry.transaction.conditions.clear();
   network_.call(
-      observer.machine, std::move(expiry.transaction),
+      machine, std::move(expiry.transaction),
       [this, host = expiry.host](const etcd::TransactionReply& reply) {
         if (!reply.succeeded) return;
         network_.count(Counted::Expiries);
@@ -242,29 +243,34 @@ void World::revoke() {
       [this](const TenantView& view) {
         network_.call(
             operator_, change_of(terms_.keys, terms_.tenants.front(), CellPolicy{}, view),
-            [this](const etcd::TransactionReply& reply) {
+            [this, view](const etcd::TransactionReply& reply) {
               network_.trace(fmt::format("the operator revokes, {}", reply.succeeded));
-              if (reply.succeeded) return wait_for(reply.revision);
-              revoke();
+              if (!reply.succeeded) return revoke();
+              progress_.emplace(terms_.keys, terms_.tenants.front(), reply.revision, view,
+                                terms_.config.slack());
+              wait();
             },
             [this] { revoke(); });
       },
       [this] { revoke(); });
 }
 
-void World::wait_for(etcd::Revision changed) {
-  read_tenant(
-      [this, changed](const TenantView& view) {
-        if (!not_applied(view, changed).empty()) {
-          network_.at(milliseconds(200), &operator_, [this, changed] { wait_for(changed); });
-          return;
-        }
+void World::wait() {
+  const auto again = [this] { network_.at(milliseconds(200), &operator_, [this] { wait(); }); };
+  network_.call(
+      operator_, progress_->next_read(),
+      [this, again](const etcd::TransactionReply& reply) {
+        const TimePoint now = network_.clock_of(operator_);
+        if (const auto read = progress_->replied(reply, now); !read)
+          judge_.broken(read.error().detail);
+        for (Expiry& expiry : progress_->expired(now)) expire(operator_, std::move(expiry));
+        if (!progress_->is_done()) return again();
         network_.count(Counted::Revocations);
         network_.trace("the revocation has ended");
         is_revoking_ = false;
         judge_.revocation_ends();
       },
-      [this, changed] { wait_for(changed); });
+      again);
 }
 
 }  // namespace leasehold::cell::simulation

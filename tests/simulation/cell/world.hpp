@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tests/simulation/cell/judge.hpp"
 #include "tests/simulation/cell/model_host.hpp"
 #include "tests/simulation/cell/network.hpp"
 #include "tests/simulation/cell/texts.hpp"
+#include "tools/cell/decide/change_progress.hpp"
 #include "tools/cell/decide/silent_hosts.hpp"
 #include "tools/cell/decide/tenant_view.hpp"
 
@@ -32,7 +34,7 @@ class World {
   Machine make_machine(std::string name, double rate);
   void add_host(std::string name, double rate);
   void observe(Observer& observer);
-  void expire(Observer& observer, Expiry expiry);
+  void expire(Machine& machine, Expiry expiry);
   void etcd_executed();
   // Faults.
   void fault();
@@ -43,7 +45,8 @@ class World {
   bool is_settled() const;
   // The operator.
   void revoke();
-  void wait_for(etcd::Revision changed);
+  /// As the command does: looks again and again, and expires hosts that have stopped.
+  void wait();
   /// Reads ledger, policy and members; then `use`. Tries again until it succeeds.
   void read_tenant(std::function<void(const TenantView&)> use, std::function<void()> again);
 
@@ -57,6 +60,7 @@ class World {
   Texts texts_;
   Duration faulty_;  ///< How long faults happen.
   bool is_revoking_ = false;
+  std::optional<ChangeProgress> progress_;  ///< Of the newest revocation that etcd has.
 };
 
 }  // namespace leasehold::cell::simulation

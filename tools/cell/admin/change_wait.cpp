@@ -16,19 +16,10 @@ namespace {
 constexpr Duration kFirstPause = std::chrono::milliseconds(10);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
-/// Reads the ledger and the hosts that are waited for, in one call, and expires those that have
-/// stopped.
-Result<void> look(const Calls& calls, const TenantChange& change, ChangeProgress& progress) {
-  etcd::Transaction read = ledger_read(calls.keys, change.tenant);
-  const std::size_t first_host = read.success.size();
-  for (const HostName& host : progress.hosts())
-    read.success.emplace_back(etcd::Get{etcd::KeyRange::one(calls.keys.host(host))});
-  const auto reply = TRY(calls.commit(read));
-  const TenantView view = TRY(view_of(reply));
-  std::vector<etcd::KeyValue> members;
-  for (std::size_t i = first_host; i < reply.found.size(); ++i)
-    members.insert(members.end(), reply.found[i].begin(), reply.found[i].end());
-  progress.seen(view.ledger, members, calls.clock->now());
+/// Sees how far the hosts are, and expires those that have stopped.
+Result<void> look(const Calls& calls, ChangeProgress& progress) {
+  const auto reply = TRY(calls.commit(progress.next_read()));
+  TRY(progress.replied(reply, calls.clock->now()));
   for (const Expiry& expiry : progress.expired(calls.clock->now()))
     (void)TRY(calls.commit(expiry.transaction));
   return {};
@@ -102,11 +93,11 @@ Result<void> wait_for_hosts(const Calls& calls, const TenantChange& change, Dura
                             Answer& answer) {
   const auto terms = read_terms(calls);
   if (!terms) return not_awaited(change, terms.error());
-  ChangeProgress progress(calls.keys, change.changed, change.before, terms->slack());
+  ChangeProgress progress(calls.keys, change.tenant, change.changed, change.before, terms->slack());
   const TimePoint last = calls.clock->now() + timeout;
   Duration pause = kFirstPause;
   while (!progress.is_done()) {
-    const auto looked = look(calls, change, progress);
+    const auto looked = look(calls, progress);
     if (!looked && !may_pass(looked.error())) return not_awaited(change, looked.error());
     if (progress.is_done()) break;
     const TimePoint now = calls.clock->now();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 namespace leasehold::cell {
@@ -10,6 +11,7 @@ namespace {
 
 /// A host beats every third of its TTL. One that has missed this share of it is cut off or frozen.
 constexpr int kSilentShare = 2;
+constexpr std::size_t kLedgerLists = 2;  // of ledger_read, before the hosts
 
 std::string seconds(Duration time) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
@@ -23,14 +25,30 @@ std::int64_t whole_seconds(Duration time) {
 
 }  // namespace
 
-ChangeProgress::ChangeProgress(CellKeys keys, etcd::Revision changed, const TenantView& before,
-                               Duration slack)
-    : keys_(keys), changed_(changed), silent_(std::move(keys), slack) {
+ChangeProgress::ChangeProgress(CellKeys keys, TenantId tenant, etcd::Revision changed,
+                               const TenantView& before, Duration slack)
+    : keys_(keys), tenant_(std::move(tenant)), changed_(changed), silent_(std::move(keys), slack) {
   for (const Part& part : before.ledger.parts) {
     Host& host = hosts_[part.owner];
     host.was_member = counts(part.owner, before.members);
     if (!host.was_member) host.state = State::Void;
   }
+}
+
+etcd::Transaction ChangeProgress::next_read() const {
+  etcd::Transaction read = ledger_read(keys_, tenant_);
+  for (const HostName& host : awaited())
+    read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.host(host))});
+  return read;
+}
+
+Result<void> ChangeProgress::replied(const etcd::TransactionReply& reply, TimePoint now) {
+  const TenantView view = TRY(view_of(reply));
+  std::vector<etcd::KeyValue> hosts;
+  for (const auto& entries : reply.found | std::views::drop(kLedgerLists))
+    hosts.insert(hosts.end(), entries.begin(), entries.end());
+  seen(view.ledger, hosts, now);
+  return {};
 }
 
 void ChangeProgress::seen(const Ledger& ledger, const std::vector<etcd::KeyValue>& hosts,
@@ -74,7 +92,7 @@ std::vector<Expiry> ChangeProgress::expired(TimePoint now) const {
 
 std::optional<Duration> ChangeProgress::time_to_expiry(TimePoint now) const {
   std::optional<Duration> least;
-  for (const HostName& host : hosts())
+  for (const HostName& host : awaited())
     if (const auto silence = silent_.silence_of(host, now))
       least = std::min(least.value_or(silence->left), silence->left);
   return least;
@@ -108,7 +126,7 @@ std::vector<ChangeProgress::Row> ChangeProgress::rows(TimePoint now) const {
   return all;
 }
 
-std::vector<HostName> ChangeProgress::hosts() const {
+std::vector<HostName> ChangeProgress::awaited() const {
   std::set<HostName> names;
   for (const auto& [owner, host] : hosts_)
     if (host.state == State::Waiting) names.insert(owner.host);

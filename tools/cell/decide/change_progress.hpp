@@ -24,10 +24,13 @@ class ChangeProgress {
 
   /// `before`: the view that the change compared. Its parts are all that can run under the old
   /// policy. `changed`: the revision of the change.
-  ChangeProgress(CellKeys keys, etcd::Revision changed, const TenantView& before, Duration slack);
+  ChangeProgress(CellKeys keys, TenantId tenant, etcd::Revision changed, const TenantView& before,
+                 Duration slack);
 
-  /// What etcd has at `now`: the ledger, and the keys of the hosts with a part.
-  void seen(const Ledger& ledger, const std::vector<etcd::KeyValue>& hosts, TimePoint now);
+  /// Reads the ledger and the hosts that are waited for, in one call.
+  etcd::Transaction next_read() const;
+  /// The reply came at `now`. Errors: those of view_of.
+  Result<void> replied(const etcd::TransactionReply& reply, TimePoint now);
 
   /// No host serves the tenant as before the change.
   bool is_done() const;
@@ -44,8 +47,6 @@ class ChangeProgress {
   };
   /// One per part, in the order of their hosts.
   std::vector<Row> rows(TimePoint now) const;
-  /// The hosts whose keys `seen` needs: those that are waited for.
-  std::vector<HostName> hosts() const;
 
  private:
   struct Host {
@@ -54,9 +55,12 @@ class ChangeProgress {
     Duration silence{};  // before a host was expired
     bool was_member = true;
   };
+  void seen(const Ledger& ledger, const std::vector<etcd::KeyValue>& hosts, TimePoint now);
+  std::vector<HostName> awaited() const;
   std::string why(const PartOwner& owner, const Host& host, TimePoint now) const;
 
   CellKeys keys_;
+  TenantId tenant_;
   etcd::Revision changed_;
   SilentHosts silent_;
   std::map<PartOwner, Host> hosts_;

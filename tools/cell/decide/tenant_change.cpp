@@ -36,11 +36,4 @@ etcd::Transaction revocation_of(const CellKeys& keys, const CellKey& key, const 
   return change;
 }
 
-std::vector<PartOwner> not_applied(const TenantView& view, etcd::Revision changed) {
-  std::vector<PartOwner> owners;
-  for (const Part& part : view.ledger.parts)
-    if (counts(part.owner, view.members) && part.as_of < changed) owners.push_back(part.owner);
-  return owners;
-}
-
 }  // namespace leasehold::cell

@@ -1,4 +1,4 @@
-/// A change of a tenant over the whole cell, and the hosts that have not applied it yet. Pure.
+/// A change of a tenant over the whole cell. Pure.
 #pragma once
 
 #include <string>
@@ -21,9 +21,5 @@ etcd::Transaction key_change_of(const CellKeys& keys, const CellKey& key, const 
 /// Deletes an API key of the tenant in the same way, and writes a RevokedKey.
 etcd::Transaction revocation_of(const CellKeys& keys, const CellKey& key, const TenantView& view,
                                 std::int64_t unix_ms);
-
-/// The owners of counting parts that have not applied the policy of revision `changed`. When there
-/// is none, the tenant is served under it everywhere.
-std::vector<PartOwner> not_applied(const TenantView& view, etcd::Revision changed);
 
 }  // namespace leasehold::cell
