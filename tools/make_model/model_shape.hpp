@@ -40,7 +40,6 @@ struct ModelShape {
 
   std::uint32_t head_dim() const { return head_width != 0 ? head_width : embd / heads; }
   std::uint32_t query_width() const { return head_dim() * heads; }
-  std::uint32_t kv_width() const { return head_dim() * kv_heads; }
   std::uint32_t expert_width() const { return expert_ffn != 0 ? expert_ffn : ffn; }
 };
 
