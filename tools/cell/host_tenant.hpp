@@ -10,6 +10,7 @@
 
 #include "common/result.hpp"
 #include "ipc/control/messages/cell/cell.hpp"
+#include "tools/cell/decide/part_schedule.hpp"
 #include "tools/cell/decide/records.hpp"
 #include "tools/cell/decide/tenant_demand.hpp"
 #include "tools/cell/decide/tenant_part.hpp"
@@ -39,12 +40,13 @@ struct HostTenant {
   TenantId id;
   TenantPart part;
   TenantDemand demand;
+  PartSchedule schedule;
   boost::asio::steady_timer confirmed;  // cancelled when the broker has confirmed a limit
   std::uint64_t sent = 0;               // revision of the limit that the broker has
   std::map<ApiKeyId, HostKey> keys;
   std::vector<std::shared_ptr<AskedKey>> asked;
   std::optional<wire::CellPartChanged> changed;  // the newest one of this connection
-  TimePoint looked;           // when a part that is too small was looked at again
+  TimePoint looked;                              // when a worker's wish for more was followed
   bool is_resumed = false;    // the broker's state is known, for this membership and connection
   bool is_at_broker = false;  // the broker has the tenant
   bool is_busy = false;       // steps of it run

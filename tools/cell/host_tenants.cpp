@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "common/random.hpp"
 #include "common/unix_time.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/http/http_await.hpp"
@@ -50,17 +51,21 @@ HostTenants::HostTenants(boost::asio::io_context& io, const Clock& clock, etcd::
       cell_(std::move(cell)),
       keys_(cell_),
       steps_(etcd_, broker_, cell_),
-      lookups_(io) {}
+      lookups_(io),
+      time_{.ceiling = {}, .due = {}, .timer = boost::asio::steady_timer(io), .wakes = {}} {}
 
 void HostTenants::start(const HostName& host) {
   host_ = host;
   boost::asio::co_spawn(io_, follow_mail(), kRethrow);
-  boost::asio::co_spawn(io_, tick(), kRethrow);
+  boost::asio::co_spawn(io_, follow_due(), kRethrow);
 }
 
 /// Mails that came outside of a membership are looked at now.
 void HostTenants::set_owner(std::optional<PartOwner> owner, TimePoint ceiling) {
-  ceiling_ = ceiling;
+  const TimePoint now = clock_.now();
+  if (now >= time_.ceiling)
+    for (const auto& [id, tenant] : tenants_) tenant->demand.hold(now);
+  time_.ceiling = ceiling;
   if (owner_ == owner) return;
   owner_ = std::move(owner);
   for (const auto& [id, tenant] : tenants_) tenant->part.fenced();
@@ -98,22 +103,36 @@ void HostTenants::wake(HostTenant& tenant) {
   boost::asio::post(io_, [this, &tenant] { boost::asio::co_spawn(io_, drive(tenant), kRethrow); });
 }
 
-/// Forgets the tenant when its part is returned.
 awaitable<void> HostTenants::drive(HostTenant& tenant) {
-  while (std::exchange(tenant.is_due_again, false)) {
+  bool has_failed = false;
+  while (!has_failed && std::exchange(tenant.is_due_again, false)) {
     if (!owner_ || !broker_.is_connected()) {
       refuse_asked(tenant, no_member());
       break;
     }
     const auto done = co_await step(tenant, *owner_);
+    has_failed = !done;
     if (done) continue;
     refuse_asked(tenant, done.error());
     if (done.error().code != Errc::BadToken) report(tenant, done.error());
-    break;
   }
+  ended(tenant, has_failed || !tenant.is_resumed);
+}
+
+/// Forgets the tenant when its part is returned.
+void HostTenants::ended(HostTenant& tenant, bool has_failed) {
   tenant.is_busy = false;
   const bool is_known = tenant.is_resumed && !tenant.is_at_broker;
-  if (is_known && tenant.part.is_returned() && tenant.asked.empty()) tenants_.erase(tenant.id);
+  if (is_known && tenant.part.is_returned() && tenant.asked.empty()) {
+    const TenantId id = tenant.id;
+    time_.due.set(id, std::nullopt);
+    tenants_.erase(id);
+    return;
+  }
+  const TimePoint now = clock_.now();
+  tenant.demand.seen(requests_of(tenant), now);
+  tenant.schedule.stepped(tenant.part, has_failed, now, random_bits());
+  plan_step(tenant);
 }
 
 awaitable<Result<void>> HostTenants::step(HostTenant& tenant, PartOwner owner) {
@@ -207,13 +226,17 @@ void HostTenants::wants_more(const wire::PartWant& wanted) {
 
 // ---------------------------------------------------------------- mail
 
-void HostTenants::look_at_mail(std::string_view key) {
-  const auto tenant = keys_.tenant_in_mail(host_, key);
+void HostTenants::look_at_mail(const etcd::KeyValue& mail) {
+  const auto tenant = keys_.tenant_in_mail(host_, mail.key);
   if (!tenant) return;
   mailed_.insert(*tenant);
   if (!owner_) return;
   HostTenant* const known = find_or_add(*tenant);
   if (known == nullptr) return;
+  if (mail.value == kWantedMail) {
+    known->schedule.wanted(known->part, clock_.now(), random_bits());
+    return plan_step(*known);
+  }
   known->part.look_again();
   wake(*known);
 }
@@ -225,13 +248,13 @@ void HostTenants::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision
     tenant->part.look_again();
     wake(*tenant);
   }
-  for (const etcd::KeyValue& entry : entries) look_at_mail(entry.key);
+  for (const etcd::KeyValue& entry : entries) look_at_mail(entry);
 }
 
 void HostTenants::on_events(std::vector<etcd::WatchEvent> events) {
   for (const etcd::WatchEvent& event : events) {
     if (!event.is_deleted) {
-      look_at_mail(event.entry.key);
+      look_at_mail(event.entry);
     } else if (const auto tenant = keys_.tenant_in_mail(host_, event.entry.key)) {
       mailed_.erase(*tenant);
     }
@@ -251,7 +274,7 @@ awaitable<void> HostTenants::follow_mail() {
     if (!ended)
       spdlog::warn("mail not read code={} reason=\"{}\"", name(ended.error().code),
                    ended.error().detail);
-    pause.expires_after(kLookAgain);
+    pause.expires_after(kWatchAgain);
     (void)co_await pause.async_wait(http::kAwait);
   }
 }
@@ -271,8 +294,9 @@ void HostTenants::take(wire::CellPartChanged changed) {
   if (tenant == nullptr || !owner_) return;
   const bool is_used = tenant->changed && tenant->changed->part.admitted != changed.part.admitted;
   tenant->changed = std::move(changed);
-  const std::uint32_t requests = tenant->changed->part.demand;
-  tenant->demand.seen(std::max(requests, is_used ? 1u : 0u), clock_.now());
+  const TimePoint now = clock_.now();
+  if (is_used) tenant->demand.seen(1, now);
+  tenant->demand.seen(tenant->changed->part.demand, now);
   confirm(*tenant);
   wake(*tenant);
 }
@@ -298,23 +322,39 @@ awaitable<void> HostTenants::list_parts() {
   }
 }
 
-awaitable<void> HostTenants::tick() {
-  boost::asio::steady_timer pause(io_);
+// ---------------------------------------------------------------- time
+
+void HostTenants::plan_step(HostTenant& tenant) {
+  const auto due = tenant.schedule.due_at(tenant.demand);
+  time_.due.set(tenant.id, due);
+  if (due && *due < time_.wakes) time_.timer.cancel();
+}
+
+void HostTenants::begin_step(HostTenant& tenant) {
+  const TimePoint now = clock_.now();
+  if (now >= time_.ceiling) tenant.demand.hold(now);
+  tenant.demand.seen(requests_of(tenant), now);
+  if (tenant.schedule.begin_step(now)) tenant.part.look_again();
+  wake(tenant);
+}
+
+Duration HostTenants::time_to_step() const {
+  const auto next = time_.due.next();
+  const bool is_waiting = !owner_ || !broker_.is_connected() || attachment_.is_list_due || !next;
+  if (is_waiting) return kTick;
+  return std::clamp<Duration>(*next - clock_.now(), Duration::zero(), kTick);
+}
+
+awaitable<void> HostTenants::follow_due() {
   while (true) {
-    pause.expires_after(kTick);
-    (void)co_await pause.async_wait(http::kAwait);
+    const Duration time = time_to_step();
+    time_.wakes = clock_.now() + time;
+    time_.timer.expires_after(time);
+    (void)co_await time_.timer.async_wait(http::kAwait);
     if (!owner_ || !broker_.is_connected()) continue;
     if (attachment_.is_list_due) co_await list_parts();
-    const TimePoint now = clock_.now();
-    for (const auto& [id, tenant] : tenants_) {
-      if (now >= ceiling_) tenant->demand.hold(now);
-      tenant->demand.seen(requests_of(*tenant), now);
-      if (tenant->part.is_short() && now - tenant->looked >= kLookAgain) {
-        tenant->looked = now;
-        tenant->part.look_again();
-      }
-      wake(*tenant);
-    }
+    for (const TenantId& id : time_.due.take(clock_.now()))
+      if (const auto found = tenants_.find(id); found != tenants_.end()) begin_step(*found->second);
   }
 }
 

@@ -22,6 +22,7 @@
 #include "ipc/control/messages/views.hpp"
 #include "ipc/etcd/client.hpp"
 #include "tools/cell/broker_link.hpp"
+#include "tools/cell/decide/due_tenants.hpp"
 #include "tools/cell/host_tenant.hpp"
 #include "tools/cell/tenant_steps.hpp"
 
@@ -29,9 +30,9 @@ namespace leasehold::cell {
 
 class HostTenants : private etcd::WatchReceiver {
  public:
-  /// How often steps that failed are tried again, and demands that have ended are noticed.
+  /// How often it is checked whether tenants may be stepped again, after they could not.
   static constexpr Duration kTick = std::chrono::milliseconds(200);
-  static constexpr Duration kLookAgain = std::chrono::seconds(1);
+  static constexpr Duration kWatchAgain = std::chrono::seconds(1);
   static constexpr Duration kKeyTimeout = std::chrono::seconds(2);
   static constexpr std::size_t kMaxTenants = 4'096;
   /// Unknown keys that are looked up at the same time.
@@ -67,13 +68,17 @@ class HostTenants : private etcd::WatchReceiver {
 
   boost::asio::awaitable<Result<etcd::RangeReply>> look_up(const std::string& key);
   HostTenant* find_or_add(const TenantId& tenant);
-  void look_at_mail(std::string_view key);
+  void look_at_mail(const etcd::KeyValue& mail);
   void wake(HostTenant& tenant);
   boost::asio::awaitable<void> drive(HostTenant& tenant);
   boost::asio::awaitable<Result<void>> step(HostTenant& tenant, PartOwner owner);
   void report(const HostTenant& tenant, const Error& error);
   boost::asio::awaitable<void> follow_mail();
-  boost::asio::awaitable<void> tick();
+  void ended(HostTenant& tenant, bool has_failed);
+  void plan_step(HostTenant& tenant);
+  void begin_step(HostTenant& tenant);
+  Duration time_to_step() const;
+  boost::asio::awaitable<void> follow_due();
   boost::asio::awaitable<void> list_parts();
   void take(wire::CellPartChanged changed);
   void confirm(HostTenant& tenant);
@@ -93,9 +98,14 @@ class HostTenants : private etcd::WatchReceiver {
   } lookups_;
   HostName host_;
   std::optional<PartOwner> owner_;
-  TimePoint ceiling_;  // until when tenants may run here
   std::map<TenantId, std::unique_ptr<HostTenant>> tenants_;
   std::set<TenantId> mailed_;  // with a mail for this host
+  struct Time {
+    TimePoint ceiling;  // until when tenants may run here
+    DueTenants due;
+    boost::asio::steady_timer timer;  // cancelled when a tenant is due before `wakes`
+    TimePoint wakes;
+  } time_;
   struct Attachment {
     std::uint64_t number = 0;  // of the membership and the connection to the broker
     bool is_list_due = false;  // the broker may have parts that are not known here

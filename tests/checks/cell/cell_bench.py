@@ -94,7 +94,7 @@ def measure_many_tenants(settings, report):
 
 def simulate(settings, report):
     program = os.path.join(settings.bin_dir, "..", "tests", "leasehold-cell-scale")
-    done = subprocess.run([program], stdout=subprocess.PIPE, check=False)
+    done = subprocess.run([program, "--runs", str(settings.samples)], stdout=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise peer.Failure("SystemError", f"{program} ends with {done.returncode}")
     report["simulated"] = json.loads(done.stdout)

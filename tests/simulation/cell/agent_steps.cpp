@@ -29,7 +29,30 @@ void HostAgent::finish(std::size_t tenant, bool is_done) {
   if (is_done && hosted.is_due_again) return drive(tenant);
   hosted.is_busy = false;
   const bool is_known = hosted.is_resumed && !hosted.is_at_broker;
-  if (is_known && hosted.part.is_returned() && hosted.asked.empty()) tenants_[tenant].reset();
+  if (is_known && hosted.part.is_returned() && hosted.asked.empty())
+    return tenants_[tenant].reset();
+  hosted.demand.seen(requests_of(hosted), now());
+  hosted.schedule.stepped(hosted.part, !is_done || !hosted.is_resumed, now(), network_.random()());
+  plan_step(tenant);
+}
+
+void HostAgent::plan_step(std::size_t tenant) {
+  HostedTenant& hosted = *tenants_[tenant];
+  const std::uint64_t timer = ++timers_;
+  hosted.timer = timer;
+  const auto due = hosted.schedule.due_at(hosted.demand);
+  if (!due) return;
+  network_.at(std::max<Duration>(Duration::zero(), *due - now()), &machine_,
+              in_this_life([this, tenant, timer] {
+                if (tenants_[tenant] && tenants_[tenant]->timer == timer) begin_step(tenant);
+              }));
+}
+
+void HostAgent::begin_step(std::size_t tenant) {
+  HostedTenant& hosted = *tenants_[tenant];
+  hosted.demand.seen(requests_of(hosted), now());
+  if (hosted.schedule.begin_step(now())) hosted.part.look_again();
+  wake(tenant);
 }
 
 void HostAgent::advance(std::size_t tenant) {
@@ -53,6 +76,7 @@ void HostAgent::resume(std::size_t tenant) {
     HostedTenant& hosted = *tenants_[tenant];
     if (hosted.step_owner == owner_) resumed(hosted, *views);
     if (!hosted.is_resumed) return finish(tenant, true);
+    confirm(hosted);  // what came while this call was on its way
     advance(tenant);
   }));
 }
@@ -93,7 +117,7 @@ void HostAgent::send_limit(std::size_t tenant) {
   admission.incarnation = broker_incarnation(*hosted.step_owner);
   ask(
       [this, admission](HostBroker& core, TimePoint now, OnAnswer done) {
-        core.call(ConnectionId{100 + connection_}, admission, now, std::move(done));
+        core.call(connection(), admission, now, std::move(done));
       },
       in_this_life([this, tenant, revision = limit.revision](const Result<Answer>& answer) {
         if (!answer) return finish(tenant, false);
@@ -112,7 +136,7 @@ void HostAgent::send_limit(std::size_t tenant) {
 void HostAgent::remove(std::size_t tenant) {
   ask(
       [this, tenant](HostBroker& core, TimePoint now, OnAnswer done) {
-        core.call(ConnectionId{100 + connection_},
+        core.call(connection(),
                   wire::TenantRemove{.tenant = terms_.tenants[tenant], .revoke = true}, now,
                   std::move(done));
       },

@@ -30,15 +30,19 @@ HostAgent::HostAgent(Network& network, const Terms& terms, Machine& machine, Bro
                const HostName host{machine_.name};
                for (const std::string& key : deleted)
                  mailed_.erase(*terms_.keys.tenant_in_mail(host, key));
-               std::vector<TenantId> tenants;
-               for (const std::string& key : put)
-                 tenants.push_back(*terms_.keys.tenant_in_mail(host, key));
-               look_at_mail(tenants);
+               if (is_listing) {
+                 for (std::size_t i = 0; i < tenants_.size(); ++i) {
+                   if (!tenants_[i]) continue;
+                   tenants_[i]->part.look_again();
+                   wake(i);
+                 }
+               }
+               for (const etcd::KeyValue& mail : put)
+                 look_at_mail(*terms_.keys.tenant_in_mail(host, mail.key), mail.value);
              }) {}
 
 void HostAgent::start() {
   network_.at(network_.between(0, 500), &machine_, in_this_life([this] { beat(); }));
-  network_.at(network_.between(0, 500), &machine_, in_this_life([this] { poll(); }));
   network_.at(network_.between(0, 200), &machine_, in_this_life([this] { keep_connected(); }));
   watch_.start();
 }
@@ -131,9 +135,11 @@ void HostAgent::set_owner(std::optional<PartOwner> owner) {
     if (!tenants_[i]) continue;
     tenants_[i]->part.fenced();
     tenants_[i]->is_resumed = false;
+    tenants_[i]->changed.reset();
     wake(i);
   }
-  if (owner_) look_at_mail({mailed_.begin(), mailed_.end()});
+  if (!owner_) return;
+  for (const TenantId& id : mailed_) (void)find_or_add(index_of(id));
 }
 
 // ---------------------------------------------------------------- the broker
@@ -149,19 +155,23 @@ void HostAgent::keep_connected() {
 void HostAgent::attach() {
   ask(
       [this](HostBroker& core, TimePoint now, OnAnswer done) {
-        core.call(ConnectionId{100 + connection_}, wire::CellAttach{.cell = terms_.cell}, now,
-                  std::move(done));
+        core.call(connection(), wire::CellAttach{.cell = terms_.cell}, now, std::move(done));
       },
       [this](const Result<Answer>& answer) {
-        if (!answer) return;
-        is_attached_ = true;
-        send_ceiling();
-        for (std::size_t i = 0; i < tenants_.size(); ++i) {
-          if (!tenants_[i]) continue;
-          tenants_[i]->is_resumed = false;
-          wake(i);
-        }
+        if (answer) attached();
       });
+}
+
+void HostAgent::attached() {
+  is_attached_ = true;
+  send_ceiling();
+  for (std::size_t i = 0; i < tenants_.size(); ++i) {
+    if (!tenants_[i]) continue;
+    tenants_[i]->is_resumed = false;
+    tenants_[i]->changed.reset();
+    wake(i);
+  }
+  list_parts();
 }
 
 std::uint64_t HostAgent::broker_incarnation(const PartOwner& owner) const {
@@ -177,10 +187,8 @@ void HostAgent::send_ceiling() {
   const wire::CellCeiling message{
       .incarnation = owner ? broker_incarnation(*owner) : 0,
       .ceiling_boottime_ns = owner ? membership_->ceiling().boottime_ns : 0};
-  ask(
-      [this, message](HostBroker& core, TimePoint now, OnAnswer done) {
-        core.call(ConnectionId{100 + connection_}, message, now, std::move(done));
-      },
+  ask([this, message](HostBroker& core, TimePoint now,
+                      OnAnswer done) { core.call(connection(), message, now, std::move(done)); },
       [this](const Result<Answer>& answer) {
         if (!answer) return;
         has_taken_ceiling_ = true;
@@ -229,54 +237,44 @@ void HostAgent::broker_restarted() {
   network_.at(network_.between(0, 30), &machine_, in_this_life([this] { lose_connection(); }));
 }
 
-/// The program is notified of what this reads, which comes later here.
-void HostAgent::poll() {
-  const auto again = [this](Duration after) {
-    network_.at(after, &machine_, in_this_life([this] { poll(); }));
-  };
-  if (!owner_ || !is_attached_) return again(network_.between(200, 300));
-  ask_views(in_this_life([this, again](const Result<std::vector<wire::TenantView>>& views) {
-    bool is_confirmed = true;
-    if (views)
-      for (const wire::TenantView& view : *views) is_confirmed = look_at(view) && is_confirmed;
-    for (std::size_t i = 0; i < tenants_.size(); ++i)
-      if (tenants_[i] && views) look_at_absent(i);
-    again((is_confirmed ? network_.between(400, 700) : network_.between(20, 60)) * terms_.pace);
+/// A notification of this connection is newer than the list, even if it came before it.
+void HostAgent::list_parts() {
+  ask_views(in_this_life([this](const Result<std::vector<wire::TenantView>>& views) {
+    if (!views) return;
+    for (const wire::TenantView& view : *views) {
+      const auto& known = tenants_[index_of(view.policy.tenant)];
+      const bool is_told = known && known->changed;
+      if (!is_told && view.part) take(changed_in(view));
+    }
   }));
 }
 
-bool HostAgent::look_at(const wire::TenantView& view) {
-  const auto id = std::ranges::find(terms_.tenants, view.policy.tenant);
-  HostedTenant* const hosted = find_or_add(static_cast<std::size_t>(id - terms_.tenants.begin()));
-  if (!view.part || !owner_) return true;
-  const wire::CellPart& part = *view.part;
-  const bool is_current = part.incarnation == number_of(owner_->incarnation);
-  const bool is_confirmed = part.confirmed || network_.has(PlantedBug::ReturnBeforeConfirm);
-  if (is_current && is_confirmed && hosted->is_resumed) {
-    const bool is_early = network_.has(PlantedBug::ReturnBeforeConfirm);
-    hosted->part.confirmed(part.revision,
-                           is_early ? hosted->part.limit().share : may_run_in(changed_in(view)));
-  }
-  hosted->demand.seen(part.demand, now());
-  look_again_if_short(*hosted);
-  return part.confirmed && part.may_run <= view.policy.max_concurrent &&
-         view.blocks_held <= view.policy.max_blocks;
+void HostAgent::notify(ConnectionId to, const wire::CellPartChanged& changed) {
+  if (to != connection()) return;
+  network_.at(from_broker_.delay(network_, 15), &machine_, in_this_life([this, to, changed] {
+                if (to == connection()) take(changed);
+              }));
 }
 
-/// A tenant that the broker does not have, because its part is too small, has no view.
-void HostAgent::look_at_absent(std::size_t tenant) {
-  HostedTenant& hosted = *tenants_[tenant];
-  if (!hosted.is_at_broker && hosted.is_resumed) {
-    hosted.demand.seen(static_cast<std::uint32_t>(hosted.asked.size()), now());
-    look_again_if_short(hosted);
-  }
+void HostAgent::take(const wire::CellPartChanged& changed) {
+  const std::size_t tenant = index_of(changed.tenant);
+  HostedTenant& hosted = *find_or_add(tenant);
+  if (!owner_) return;
+  const bool is_used = hosted.changed && hosted.changed->part.admitted != changed.part.admitted;
+  hosted.changed = changed;
+  if (is_used) hosted.demand.seen(1, now());
+  hosted.demand.seen(changed.part.demand, now());
+  confirm(hosted);
   wake(tenant);
 }
 
-void HostAgent::look_again_if_short(HostedTenant& hosted) {
-  if (!hosted.part.is_short() || now() - hosted.looked < std::chrono::seconds(1)) return;
-  hosted.looked = now();
-  hosted.part.look_again();
+void HostAgent::confirm(HostedTenant& hosted) {
+  if (!hosted.changed || !owner_ || !hosted.is_resumed) return;
+  const wire::CellPart& part = hosted.changed->part;
+  const bool is_early = network_.has(PlantedBug::ReturnBeforeConfirm);
+  if (part.incarnation != number_of(owner_->incarnation) || !(part.confirmed || is_early)) return;
+  hosted.part.confirmed(part.revision,
+                        is_early ? hosted.part.limit().share : may_run_in(*hosted.changed));
 }
 
 // ---------------------------------------------------------------- mail and keys
@@ -289,16 +287,27 @@ HostAgent::HostedTenant* HostAgent::find_or_add(std::size_t tenant) {
   return tenants_[tenant].get();
 }
 
-void HostAgent::look_at_mail(const std::vector<TenantId>& tenants) {
-  for (const TenantId& id : tenants) {
-    mailed_.insert(id);
-    if (!owner_) continue;
-    const auto at = std::ranges::find(terms_.tenants, id);
-    const auto tenant = static_cast<std::size_t>(at - terms_.tenants.begin());
-    HostedTenant* const hosted = find_or_add(tenant);
-    hosted->part.look_again();
-    wake(tenant);
+std::size_t HostAgent::index_of(const TenantId& id) const {
+  return static_cast<std::size_t>(std::ranges::find(terms_.tenants, id) - terms_.tenants.begin());
+}
+
+/// A tenant that the broker does not have may have workers that wait for its keys.
+std::uint32_t HostAgent::requests_of(const HostedTenant& hosted) const {
+  if (!hosted.is_at_broker) return static_cast<std::uint32_t>(hosted.asked.size());
+  return hosted.changed ? hosted.changed->part.demand : 0;
+}
+
+void HostAgent::look_at_mail(const TenantId& id, std::string_view value) {
+  mailed_.insert(id);
+  if (!owner_) return;
+  const std::size_t tenant = index_of(id);
+  HostedTenant& hosted = *find_or_add(tenant);
+  if (value == kWantedMail) {
+    hosted.schedule.wanted(hosted.part, now(), network_.random()());
+    return plan_step(tenant);
   }
+  hosted.part.look_again();
+  wake(tenant);
 }
 
 void HostAgent::resolve(std::size_t tenant, const std::optional<HostName>& moved_from,

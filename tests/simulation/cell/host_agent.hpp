@@ -1,5 +1,5 @@
 /// The agent of a host: the real decisions about its membership and its parts, in the order in
-/// which the agent's program takes them. It polls its broker, which notifies the program.
+/// which the agent's program takes them.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,7 @@
 #include "tests/simulation/cell/terms.hpp"
 #include "tools/cell/decide/broker_part.hpp"
 #include "tools/cell/decide/membership.hpp"
-#include "tools/cell/decide/tenant_demand.hpp"
-#include "tools/cell/decide/tenant_part.hpp"
+#include "tools/cell/decide/part_schedule.hpp"
 
 namespace leasehold::cell::simulation {
 
@@ -28,6 +27,8 @@ class HostAgent {
   /// The process is killed and started again, with its state directory or without.
   void restart(bool keeps_directory);
   void broker_restarted();
+  /// What the broker sends to the agent of this connection.
+  void notify(ConnectionId connection, const wire::CellPartChanged& changed);
   /// A worker asks for a part of the tenant, or for more. `done` may be null.
   void resolve(std::size_t tenant, const std::optional<HostName>& moved_from,
                HostWorker::OnResolved done);
@@ -42,10 +43,12 @@ class HostAgent {
 
     TenantPart part;
     TenantDemand demand;
+    PartSchedule schedule;
+    std::uint64_t timer = 0;  // the newest one
     std::uint64_t sent = 0;
     std::vector<HostWorker::OnResolved> asked;
-    TimePoint looked;
-    std::optional<PartOwner> step_owner;  // of the steps that run
+    std::optional<wire::CellPartChanged> changed;  // the newest one of this connection
+    std::optional<PartOwner> step_owner;           // of the steps that run
     bool is_resumed = false;
     bool is_at_broker = false;
     bool is_busy = false;
@@ -68,14 +71,19 @@ class HostAgent {
   void ask(std::function<void(HostBroker&, TimePoint, OnAnswer)> call, OnAnswer then);
   void ask_views(OnViews then);
   void lose_connection();
-  void poll();
-  bool look_at(const wire::TenantView& view);
-  void look_at_absent(std::size_t tenant);
-  void look_again_if_short(HostedTenant& hosted);
+  ConnectionId connection() const { return ConnectionId{100 + connection_}; }
+  void attached();
+  void list_parts();
+  void take(const wire::CellPartChanged& changed);
+  void confirm(HostedTenant& hosted);
   // Steps of one tenant.
+  std::size_t index_of(const TenantId& id) const;
+  std::uint32_t requests_of(const HostedTenant& hosted) const;
   HostedTenant* find_or_add(std::size_t tenant);
-  void look_at_mail(const std::vector<TenantId>& tenants);
+  void look_at_mail(const TenantId& id, std::string_view value);
   void wake(std::size_t tenant);
+  void plan_step(std::size_t tenant);
+  void begin_step(std::size_t tenant);
   void drive(std::size_t tenant);
   void advance(std::size_t tenant);
   void finish(std::size_t tenant, bool is_done);
@@ -118,6 +126,7 @@ class HostAgent {
   std::optional<TimePoint> unanswered_since_;
 
   std::vector<std::unique_ptr<HostedTenant>> tenants_;
+  std::uint64_t timers_ = 0;  // of all tenants, also of those that were forgotten
   std::set<TenantId> mailed_;
   MailWatch watch_;
 };

@@ -24,10 +24,10 @@ Recovered recovered(const journal::Image& journal, const LeaseTable& table, Time
 
 }  // namespace
 
-HostBroker::HostBroker(Send send)
+HostBroker::HostBroker(Links links)
     : state_(small_broker()),
       table_(LeaseTable::create(small_broker().slot_count).value()),
-      send_(std::move(send)) {
+      links_(std::move(links)) {
   journal_.boot_id = kBoot;
 }
 
@@ -39,7 +39,7 @@ HostBroker::HostBroker(Recovered recovered, HostBroker& before, TimePoint now)
       table_(std::move(before.table_)),
       journal_(std::move(before.journal_)),
       segments_(std::move(before.segments_)),
-      send_(std::move(before.send_)),
+      links_(std::move(before.links_)),
       next_call_(before.next_call_) {
   for (const auto& word : recovered.words) table_.restore(word.lease, word.to, word.reason);
   perform_all(recovered.effects, *this);
@@ -116,11 +116,15 @@ void HostBroker::perform(const effect::ForgetWorker& effect) {
 }
 
 void HostBroker::perform(const effect::SendGrant& effect) {
-  send_(effect.grant);
+  links_.send(effect.grant);
 }
 
 void HostBroker::perform(const effect::SendQuota& effect) {
-  send_(effect.quota);
+  links_.send(effect.quota);
+}
+
+void HostBroker::perform(const effect::NotifyAgent& effect) {
+  links_.notify(effect.agent, effect.changed);
 }
 
 void HostBroker::perform(const effect::SendUnmap& effect) {

@@ -25,10 +25,14 @@ using ToWorker = std::variant<wire::TenantQuota, wire::LeaseGrant>;
 class HostBroker {
  public:
   using OnAnswer = std::function<void(const Result<Answer>&)>;
-  /// Sends something to the worker.
-  using Send = std::function<void(ToWorker)>;
+  struct Links {
+    /// Sends something to the worker.
+    std::function<void(ToWorker)> send;
+    /// Notifies the agent on this connection.
+    std::function<void(ConnectionId, const wire::CellPartChanged&)> notify;
+  };
 
-  explicit HostBroker(Send send);
+  explicit HostBroker(Links links);
   /// The broker that starts after `before` has been killed. The lease table is kept.
   HostBroker(HostBroker& before, TimePoint now);
 
@@ -58,6 +62,7 @@ class HostBroker {
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
   void perform(const effect::SendQuota& effect);
+  void perform(const effect::NotifyAgent& effect);
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::BeginQuietWatch& effect);
@@ -78,7 +83,7 @@ class HostBroker {
   QuietObserver quiet_;
   journal::Image journal_;
   std::map<AttachmentId, std::unique_ptr<WorkerSegmentReader>> segments_;
-  Send send_;
+  Links links_;
   std::deque<Event> queue_;
   std::map<CallId, OnAnswer> answers_;
   std::vector<std::pair<OnAnswer, Result<Answer>>> answered_;

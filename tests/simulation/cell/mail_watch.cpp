@@ -37,16 +37,19 @@ void MailWatch::look() {
     return schedule(kReconnectEvery);
   }
   const ModelledEtcd& etcd = network_.etcd();
-  std::vector<std::string> put;
+  std::vector<etcd::KeyValue> put;
   std::vector<std::string> deleted;
   const bool is_compacted = next_.value > 0 && next_ <= etcd.compacted();
   network_.count(Counted::CompactedWatches, is_compacted);
   const bool is_listing = next_.value == 0 || is_compacted;
   if (is_listing) {
-    for (const etcd::KeyValue& entry : etcd.read(range_)) put.push_back(entry.key);
+    put = etcd.read(range_);
   } else {
-    for (const auto& change : etcd.changes_from(range_, next_))
-      (change.is_deleted ? deleted : put).push_back(change.key);
+    for (const auto& change : etcd.changes_from(range_, next_)) {
+      if (change.is_deleted) deleted.push_back(change.key);
+      for (const etcd::KeyValue& entry : etcd.read(etcd::KeyRange::one(change.key)))
+        if (!change.is_deleted) put.push_back(entry);
+    }
   }
   next_ = {etcd.revision().value + 1};
   network_.count(Counted::Mails, put.size());

@@ -13,8 +13,8 @@ namespace leasehold::cell::simulation {
 
 class MailWatch {
  public:
-  /// Keys that were put; for a listing all keys that there are.
-  using OnKeys = std::function<void(bool is_listing, const std::vector<std::string>& put,
+  /// Entries that were put, as they are now; for a listing all entries that there are.
+  using OnKeys = std::function<void(bool is_listing, const std::vector<etcd::KeyValue>& put,
                                     const std::vector<std::string>& deleted)>;
 
   MailWatch(Network& network, Machine& machine, etcd::KeyRange range, OnKeys on_keys)

@@ -13,8 +13,12 @@ ModelHost::ModelHost(Network& network, const Terms& terms, Machine machine, Link
       agent_machine_(machine_),
       broker_machine_(machine_),
       broker_{.machine = broker_machine_,
-              .core = std::make_unique<HostBroker>(
-                  [this](ToWorker message) { worker_.receive(std::move(message)); })},
+              .core = std::make_unique<HostBroker>(HostBroker::Links{
+                  .send = [this](ToWorker message) { worker_.receive(std::move(message)); },
+                  .notify =
+                      [this](ConnectionId connection, const wire::CellPartChanged& changed) {
+                        agent_.notify(connection, changed);
+                      }})},
       agent_(network, terms, agent_machine_, broker_),
       worker_(network, terms, machine_, broker_,
               {.resolve =

@@ -7,15 +7,23 @@
 ///   keys/ID         CellKey, by `brokerctl cell`
 ///   revoked/ID      RevokedKey, by `brokerctl cell`
 ///   ledger/T        Ledger, by the agents
-///   mail/H/T        a revision of tenants/T, by the program that changed T
+///   mail/H/T        a revision of tenants/T, by the program that changed T; or kRaisedMail or
+///                   kWantedMail, by the agent that wrote the ledger
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "tools/cell/decide/names.hpp"
 
 namespace leasehold::cell {
+
+/// The values of mails about parts. H reads the ledger after each mail; only after this one it may
+/// wait a moment.
+inline constexpr std::string_view kWantedMail = "wanted";  ///< Others want some of the part of H.
+inline constexpr std::string_view kRaisedMail =
+    "raised";  ///< The part of H has grown, or may grow.
 
 class CellKeys {
  public:

@@ -61,13 +61,27 @@ Amounts amounts(const std::vector<Claim>& claims, Share Claim::* of,
   return all;
 }
 
+/// Each request needs a block and a token, where these are limited.
+std::uint32_t most_requests(const Share& limits) {
+  std::uint32_t most = limits.concurrent;
+  for (const std::uint32_t limit : {limits.blocks, limits.tokens_per_minute})
+    if (limit > 0) most = std::min(most, limit);
+  return most;
+}
+
+/// A host cannot run a request under such a share.
+bool lacks_some(const Share& share, const Share& limits) {
+  return share.concurrent == 0 || (share.blocks == 0 && limits.blocks > 0) ||
+         (share.tokens_per_minute == 0 && limits.tokens_per_minute > 0);
+}
+
 }  // namespace
 
 std::vector<Share> divide(const Share& limits, const std::vector<Claim>& claims) {
   if (claims.size() == 1) return {limits};
   std::vector<Share> shares(claims.size());
   const Amounts requests =
-      divide_requests(limits.concurrent, amounts(claims, &Claim::demand, &Share::concurrent));
+      divide_requests(most_requests(limits), amounts(claims, &Claim::demand, &Share::concurrent));
   for (const auto amount :
        {&Share::concurrent, &Share::blocks, &Share::reserved, &Share::tokens_per_minute}) {
     Amounts given =
@@ -77,6 +91,8 @@ std::vector<Share> divide(const Share& limits, const std::vector<Claim>& claims)
     keep_held(limits.*amount, amounts(claims, &Claim::held, amount), given);
     for (std::size_t i = 0; i < claims.size(); ++i) shares[i].*amount = given[i];
   }
+  for (Share& share : shares)
+    if (lacks_some(share, limits)) share = {};
   return shares;
 }
 

@@ -13,10 +13,15 @@ constexpr std::uint32_t kMostRequests = 1u << 20;
 }  // namespace
 
 void TenantDemand::seen(std::uint32_t requests, TimePoint now) {
-  const std::uint32_t level = requests == 0 ? 0 : std::bit_ceil(std::min(requests, kMostRequests));
-  if (level < level_ && now - since_ < kIdle) return;
-  level_ = level;
+  if (newest_ >= level_) since_ = now;  // they were as many until now
+  newest_ = requests == 0 ? 0 : std::bit_ceil(std::min(requests, kMostRequests));
+  if (newest_ < level_ && now - since_ < kIdle) return;
+  level_ = newest_;
   since_ = now;
+}
+
+std::optional<TimePoint> TenantDemand::falls_at() const {
+  return newest_ < level_ ? std::optional(since_ + kIdle) : std::nullopt;
 }
 
 Share TenantDemand::share() const {

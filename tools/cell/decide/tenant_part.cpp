@@ -20,6 +20,11 @@ Share replacements_of(const PartOwner& owner, const Ledger& ledger) {
   return sum;
 }
 
+/// A part that is counted together with another one.
+bool is_paired(const Part& part, const Ledger& ledger) {
+  return part.instead_of || !replacements_of(part.owner, ledger).is_zero();
+}
+
 }  // namespace
 
 void TenantPart::joined(PartOwner owner) {
@@ -33,7 +38,7 @@ void TenantPart::fenced() {
   set_limit({});
   may_run_ = recorded_ = {};
   replaced_.reset();
-  is_certain_ = true;
+  writes_ = {};
   is_due_ = false;
   stage_ = Stage::Idle;
   next_.reset();
@@ -48,14 +53,18 @@ void TenantPart::resumed(PartOwner owner, const BrokerLimit& limit, const Share&
   owner_ = std::move(owner);
   limit_ = limit;
   may_run_ = recorded_ = greater(limit.share, may_run);
-  is_certain_ = false;
+  writes_ = {.are_known = false, .compared = {}, .refusals = 0};
   is_due_ = true;
 }
 
+/// While this host has all, the others need not know how much of it is used. One that wants some
+/// sends a mail.
 void TenantPart::wants(const Share& demand) {
   if (demand == demand_) return;
+  const bool has_all = !limits().is_zero() && limits().fits(limit_.share);
+  const bool begins_or_ends = demand.is_zero() || demand_.is_zero();
   demand_ = demand;
-  is_due_ = true;
+  if (!has_all || begins_or_ends) is_due_ = true;
 }
 
 void TenantPart::replaces(const HostName& host) {
@@ -96,6 +105,7 @@ etcd::Transaction TenantPart::read_ledger() const {
 
 std::optional<etcd::Transaction> TenantPart::next_call() {
   if (!owner_ || caller_) return std::nullopt;
+  if (next_ && stage_ == Stage::Write && !plan_.is_needed) end_without_write();
   if (stage_ == Stage::Idle && is_due_) {
     is_due_ = false;
     stage_ = Stage::ReadLedger;
@@ -135,19 +145,36 @@ void TenantPart::failed() {
 /// It is unknown whether the write was executed, so assume the smaller share.
 void TenantPart::distrust_write() {
   recorded_ = smaller(recorded_, plan_.written);
-  is_certain_ = false;
+  writes_.are_known = false;
+  writes_.compared = view_.ledger_modified;
 }
 
 Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
-  const std::set<HostName> read = hosts_of(view_);
+  const bool is_first = view_.policy_modified.value == 0;
+  const std::set<HostName> known = hosts_of(view_);
   view_ = TRY(view_of(reply));
   const auto& mail = reply.found.at(2);
   view_.mail = mail.empty() ? etcd::Revision() : mail.front().modified;
   view_.members = members_in(keys_, reply);
-  if (std::ranges::includes(read, hosts_of(view_))) return decide();
+  if (!is_first) {
+    assume_new_members(known);
+    return decide();
+  }
+  if (view_.ledger.parts.empty()) return decide();
   next_ = members_read(keys_, view_);
   stage_ = Stage::ReadMembers;
   return {};
+}
+
+/// A part that the view before this one did not have was written since then, by a host that was a
+/// member. If its host is lost meanwhile, the part counts until the next read, which includes the
+/// host.
+void TenantPart::assume_new_members(const std::set<HostName>& known) {
+  for (const Part& part : view_.ledger.parts) {
+    if (known.contains(part.owner.host)) continue;
+    Incarnation& member = view_.members[part.owner.host];
+    member = std::max(member, part.owner.incarnation);
+  }
 }
 
 // ---------------------------------------------------------------- the decision
@@ -168,22 +195,36 @@ Ledger TenantPart::drop_void_parts(etcd::Transaction& write) const {
   return others;
 }
 
-/// The shares of this host and of the others, in their order. All hosts compute the same division,
-/// so it is made in the order of the owners. A part whose texts have moved demands nothing.
+/// A write that compares an earlier revision of the ledger has been executed or never will be. If
+/// no other one is on its way, only this host can lower what the ledger gives it.
+void TenantPart::trust_view() {
+  if (!writes_.are_known) {
+    const auto compared = std::exchange(writes_.compared, view_.ledger_modified);
+    writes_.are_known = compared && *compared != view_.ledger_modified;
+  }
+  if (!writes_.are_known) return;
+  const Part* const own = view_.ledger.find(*owner_);
+  recorded_ = greater(may_run_, own ? own->share : Share());
+}
+
+/// The shares of the others, in their order, then that of this host: zero if it demands nothing.
+/// All hosts compute the same division, so it is made in the order of the owners. A part whose
+/// texts have moved demands nothing.
 std::vector<Share> TenantPart::divide_among(const Ledger& others) const {
-  std::vector<std::pair<PartOwner, Claim>> claims{{*owner_, {recorded_, demand()}}};
+  std::vector<std::pair<PartOwner, Claim>> claims;
   const Part* const replaced = find_replaced(others);
   for (const Part& part : others.parts) {
     const bool has_moved = &part == replaced || !replacements_of(part.owner, others).is_zero();
     claims.push_back({part.owner, {part.share, has_moved ? Share() : part.demand}});
   }
+  if (!demand().is_zero()) claims.push_back({*owner_, {recorded_, demand()}});
   std::vector<std::size_t> order(claims.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return claims[i].first; });
   std::vector<Claim> sorted;
   for (const std::size_t i : order) sorted.push_back(claims[i].second);
   const std::vector<Share> divided = divide(view_.policy.limits, sorted);
-  std::vector<Share> shares(claims.size());
+  std::vector<Share> shares(others.parts.size() + 1);
   for (std::size_t at = 0; at < order.size(); ++at) shares[order[at]] = divided[at];
   return shares;
 }
@@ -217,21 +258,44 @@ void TenantPart::plan_share(const Ledger& others, const Share& divided) {
   if (replaced && !plan_.written.fits(free)) plan_.instead_of = replaced->owner;
 }
 
-/// Mails hosts that have too much, if this one is short, hosts that have too little, if this one
-/// lowers its part, and the host whose part this one replaces.
-void TenantPart::add_mails(const Ledger& others, const std::vector<Share>& shares,
-                           etcd::Transaction& write) const {
+/// Lowers the broker's limit to the target, or raises it to what the ledger has for sure.
+void TenantPart::follow_plan() {
+  const Share sure = writes_.are_known ? smaller(recorded_, plan_.written) : Share();
+  set_limit(smaller(plan_.target, greater(limit_.share, sure)));
+  may_run_ = greater(may_run_, limit_.share);
+}
+
+/// Gives the others what is free, one after the other, so that few hosts must be told. This is safe
+/// without their consent: a host runs at most what it has learned. Parts that are counted together
+/// are left to their own hosts.
+void TenantPart::raise_others(Ledger& ledger, const Ledger& others,
+                              const std::vector<Share>& shares) const {
+  Share free = without(view_.policy.limits, counting_sum(ledger, view_.members));
+  for (std::size_t i = 0; i < others.parts.size(); ++i) {
+    Part& part = ledger.parts[i];
+    if (is_paired(part, ledger)) continue;
+    const Share more = smaller(without(shares[i], part.share), free);
+    part.share = part.share + more;
+    free = without(free, more);
+  }
+}
+
+/// Mails hosts that have too much, if this one is short, hosts whose parts were raised, and hosts
+/// whose parts are counted together with others, if this one changes.
+void TenantPart::add_mails(const Ledger& ledger, const Ledger& others,
+                           const std::vector<Share>& shares, etcd::Transaction& write) const {
   const bool is_short = !demand().fits(plan_.written);
   const bool is_lowering = !recorded_.fits(plan_.written);
   for (std::size_t i = 0; i < others.parts.size(); ++i) {
-    const Part& part = others.parts[i];
-    const Share& share = shares[i + 1];
-    const bool is_concerned = (is_short && !part.share.fits(share)) ||
-                              (is_lowering && !share.fits(part.share)) ||
-                              plan_.instead_of == part.owner;
-    if (!is_concerned) continue;
+    const Part& part = ledger.parts[i];
+    const bool is_raised = part.share != others.parts[i].share;
+    const bool may_raise_itself =
+        is_lowering && is_paired(part, ledger) && !shares[i].fits(part.share);
+    const bool has_too_much = is_short && !part.share.fits(shares[i]);
+    const bool is_urgent = is_raised || may_raise_itself || plan_.instead_of == part.owner;
+    if (!is_urgent && !has_too_much) continue;
     write.success.emplace_back(etcd::Put{keys_.mail(part.owner.host, tenant_),
-                                         std::to_string(view_.policy_modified.value)});
+                                         std::string(is_urgent ? kRaisedMail : kWantedMail)});
   }
 }
 
@@ -249,40 +313,56 @@ std::optional<Part> TenantPart::new_part() const {
   return part;
 }
 
+/// The parts of the others in their order, then that of this host, if it needs one.
+Result<Ledger> TenantPart::plan_ledger(const Ledger& others) const {
+  Ledger ledger = others;
+  if (auto part = new_part()) ledger.parts.push_back(*std::move(part));
+  if (ledger.parts.size() <= Ledger::kMaxParts) return ledger;
+  return fail(Errc::PoolExhausted,
+              fmt::format("{} hosts have parts of tenant {}, which is the most; serve it on fewer "
+                          "hosts",
+                          Ledger::kMaxParts, tenant_.value));
+}
+
+/// A mail is deleted by the next write. It is no reason for one while this host has a part.
+bool TenantPart::needs_write(const Ledger& ledger) const {
+  const bool has_left_mail = view_.mail.value > 0 && ledger.find(*owner_) == nullptr;
+  return !writes_.are_known || has_left_mail || ledger != view_.ledger;
+}
+
+void TenantPart::delete_mail(etcd::Transaction& write) const {
+  if (view_.mail.value == 0) return;
+  const std::string key = keys_.mail(owner_->host, tenant_);
+  write.conditions.push_back(etcd::Compare::modified_at(key, view_.mail));
+  write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(key)});
+}
+
+void TenantPart::end_without_write() {
+  stage_ = Stage::Idle;
+  next_.reset();
+  replaced_.reset();
+  writes_.refusals = 0;
+}
+
 Result<void> TenantPart::decide() {
   view_.members[owner_->host] = owner_->incarnation;
+  trust_view();
   etcd::Transaction write{
       .conditions = {etcd::Compare::modified_at(keys_.ledger(tenant_), view_.ledger_modified),
                      etcd::Compare::modified_at(keys_.tenant(tenant_), view_.policy_modified),
                      etcd::Compare::created_at(keys_.host(owner_->host), owner_->incarnation)},
       .success = {},
       .failure = {}};
-  Ledger ledger = drop_void_parts(write);
-  const std::vector<Share> shares = divide_among(ledger);
-  plan_share(ledger, shares.front());
-  set_limit(smaller(limit_.share, plan_.target));
-  add_mails(ledger, shares, write);
-  if (auto part = new_part()) ledger.parts.push_back(*std::move(part));
-  if (ledger.parts.size() > Ledger::kMaxParts) {
-    return fail(
-        Errc::PoolExhausted,
-        fmt::format("{} hosts have parts of tenant {}, which is the most; serve it on fewer "
-                    "hosts",
-                    Ledger::kMaxParts, tenant_.value));
-  }
-  const std::string mail_key = keys_.mail(owner_->host, tenant_);
-  if (view_.mail.value > 0) {
-    write.conditions.push_back(etcd::Compare::modified_at(mail_key, view_.mail));
-    write.success.emplace_back(etcd::Delete{etcd::KeyRange::one(mail_key)});
-  }
+  const Ledger others = drop_void_parts(write);
+  const std::vector<Share> shares = divide_among(others);
+  plan_share(others, shares.back());
+  follow_plan();
+  Ledger ledger = TRY(plan_ledger(others));
+  raise_others(ledger, others, shares);
+  add_mails(ledger, others, shares, write);
+  delete_mail(write);
   std::ranges::sort(ledger.parts, {}, &Part::owner);
-  // A broker's limit that was lowered is raised again only after a write, even if the ledger keeps
-  // its content.
-  const bool is_raised = smaller(plan_.target, plan_.written).fits(limit_.share);
-  if (is_certain_ && is_raised && view_.mail.value == 0 && ledger == view_.ledger) {
-    replaced_.reset();
-    return {};
-  }
+  plan_.is_needed = needs_write(ledger);
   if (!ledger.parts.empty()) {
     write.success.emplace_back(etcd::Put{keys_.ledger(tenant_), text_of(ledger)});
   } else if (view_.ledger_modified.value > 0) {
@@ -290,16 +370,17 @@ Result<void> TenantPart::decide() {
   }
   next_ = std::move(write);
   stage_ = Stage::Write;
+  if (!plan_.is_needed && !awaits_confirmation()) end_without_write();
   return {};
 }
 
 void TenantPart::finish_write(bool has_succeeded) {
   if (!has_succeeded) {
     distrust_write();  // a proxy may have sent it twice
-    is_due_ = true;
+    ++writes_.refusals;
     return;
   }
-  is_certain_ = true;
+  writes_ = {};
   replaced_.reset();
   recorded_ = plan_.written;
   set_limit(greater(limit_.share, smaller(plan_.target, recorded_)));

@@ -3,14 +3,19 @@
 /// Raise: first the ledger, then the broker. Lower: first the broker; when the broker has confirmed
 /// that no more can run, the ledger. So what can run here is at most what the ledger says.
 ///
+/// A host lowers only its own part. Each write gives what is free to all hosts, by the division of
+/// the demands in the ledger. A host learns from a mail that its part was raised.
+///
 /// A write whose reply is lost may arrive later. It compares the revision of the ledger that it
-/// read, so it cannot follow a later write. Hence the broker is raised only by the reply of a
-/// write, never by a read; and a lowering whose outcome is not known counts as done.
+/// read, so it cannot follow a later write. Until the ledger has another revision, the broker is
+/// raised only by the reply of a write, and a lowering whose outcome is not known counts as done.
+/// Then a read shows what this host has, because others only raise it.
 ///
 /// Threads: one.
 #pragma once
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/result.hpp"
@@ -31,6 +36,9 @@ struct BrokerLimit {
 
 class TenantPart {
  public:
+  /// Up to this many parts in a ledger, writes are seldom refused.
+  static constexpr std::size_t kFewParts = 4;
+
   TenantPart(CellKeys keys, TenantId tenant) : keys_(std::move(keys)), tenant_(std::move(tenant)) {}
 
   /// A membership begins, with a part of zero.
@@ -52,24 +60,31 @@ class TenantPart {
   void replaces(const HostName& host);
   /// A mail for this tenant has arrived, or the host could use more: reads the ledger again.
   void look_again() { is_due_ = true; }
+  /// Writes in sequence that etcd has refused, because another host wrote the ledger first. The
+  /// caller waits (part_schedule.hpp), then calls `look_again`.
+  unsigned refusals() const { return writes_.refusals; }
+  /// Parts in the ledger, as last read.
+  std::size_t parts() const { return view_.ledger.parts.size(); }
 
   /// What the broker may use now. The caller passes each change on to the broker.
   const BrokerLimit& limit() const { return limit_; }
   /// The broker has applied the limit of this revision; at most `may_run` can still run or be held.
   void confirmed(std::uint64_t revision, const Share& may_run);
-  /// True if the host could use more than it has; the caller then calls `look_again` from time to
-  /// time.
+  /// True if the host could use more than it has. Others raise its part when they free some. Only
+  /// parts of hosts that were lost are freed by the hosts that find them void, so the caller then
+  /// calls `look_again` from time to time.
   bool is_short() const { return owner_ && !demand().fits(recorded_); }
   /// The ledger has no part of this host, and there is nothing to do. The caller may forget it.
   bool is_returned() const {
-    return limit_.share.is_zero() && recorded_.is_zero() && is_certain_ && !is_due_ && !caller_ &&
-           !next_;
+    return limit_.share.is_zero() && recorded_.is_zero() && writes_.are_known &&
+           writes_.refusals == 0 && !is_due_ && !caller_ && !next_;
   }
 
   /// If the broker confirms the limit before `next_call`, that call lowers the part in the ledger.
-  /// The caller may wait briefly for that; otherwise lowering takes further calls.
+  /// The caller may wait briefly for that; otherwise lowering takes further calls. While many hosts
+  /// have parts, a write that has waited would be refused.
   bool awaits_confirmation() const {
-    return stage_ == Stage::Write && next_ && !may_run_.fits(limit_.share);
+    return stage_ == Stage::Write && next_ && !may_run_.fits(limit_.share) && parts() <= kFewParts;
   }
 
   /// The next call to etcd. Nothing: there is nothing to do, or a call is running.
@@ -86,19 +101,34 @@ class TenantPart {
     Share target;   // what this host should have
     Share written;  // what the ledger will say
     std::optional<PartOwner> instead_of;
+    bool is_needed = false;  // the write changes something before the broker confirms its limit
+  };
+  struct Writes {
+    bool are_known = true;  // the outcomes of all
+    /// The ledger's revision that those of unknown outcome compare; nothing: not known.
+    std::optional<etcd::Revision> compared;
+    unsigned refusals = 0;
   };
 
   Share demand() const { return smaller(demand_, limits()); }
   etcd::Transaction read_ledger() const;
   Result<void> take_view(const etcd::TransactionReply& reply);
   Result<void> plan_again();
+  void assume_new_members(const std::set<HostName>& known);
+  void trust_view();
   Result<void> decide();
   Ledger drop_void_parts(etcd::Transaction& write) const;
   std::vector<Share> divide_among(const Ledger& others) const;
   const Part* find_replaced(const Ledger& others) const;
   void plan_share(const Ledger& others, const Share& divided);
-  void add_mails(const Ledger& others, const std::vector<Share>& shares,
+  void follow_plan();
+  Result<Ledger> plan_ledger(const Ledger& others) const;
+  void raise_others(Ledger& ledger, const Ledger& others, const std::vector<Share>& shares) const;
+  void add_mails(const Ledger& ledger, const Ledger& others, const std::vector<Share>& shares,
                  etcd::Transaction& write) const;
+  bool needs_write(const Ledger& ledger) const;
+  void delete_mail(etcd::Transaction& write) const;
+  void end_without_write();
   void set_limit(const Share& share);
   void distrust_write();
   std::optional<Part> new_part() const;
@@ -110,9 +140,9 @@ class TenantPart {
   Share demand_;
   std::optional<HostName> replaced_;  // whose texts have moved here
   BrokerLimit limit_;
-  Share may_run_;           // at least limit_
-  Share recorded_;          // surely in the ledger; at least may_run_
-  bool is_certain_ = true;  // the outcome of the last write is known
+  Share may_run_;   // at least limit_
+  Share recorded_;  // surely in the ledger; at least may_run_
+  Writes writes_;
   bool is_due_ = false;
 
   Stage stage_ = Stage::Idle;

@@ -35,15 +35,21 @@ TEST_CASE("cell demand: it rises at once, and falls ten seconds after the last s
   CHECK(kLimits.blocks <= demand.share().blocks);
   demand.seen(40, after_ms(1));
   CHECK(demand.share().concurrent == 64);
-  demand.seen(0, after_ms(10'000));
+  CHECK_FALSE(demand.falls_at());
+  demand.seen(0, after_ms(60'000));  // there were 40 until now
   CHECK(demand.share().concurrent == 64);
-  demand.seen(0, after_ms(10'001));
+  CHECK(demand.falls_at() == after_ms(70'000));
+  demand.seen(0, after_ms(69'999));
+  CHECK(demand.share().concurrent == 64);
+  demand.seen(0, after_ms(70'000));
   CHECK(demand.share().is_zero());
+  CHECK_FALSE(demand.falls_at());
 }
 
 TEST_CASE("cell demand: time in which the host may run nothing is not idle time") {
   TenantDemand demand;
   demand.seen(3, after_ms(0));
+  demand.seen(0, after_ms(1));
   demand.hold(after_ms(30'000));
   demand.seen(0, after_ms(39'999));
   CHECK_FALSE(demand.share().is_zero());

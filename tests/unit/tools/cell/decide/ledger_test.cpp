@@ -82,6 +82,20 @@ TEST_CASE("division: blocks and tokens follow the requests that a host may run")
   CHECK(divide(two, {{two, {}}, {{}, {}}}) == std::vector{two, Share()});  // without any demand
 }
 
+TEST_CASE("division: a host gets what a request needs, or nothing") {
+  Share few{.concurrent = 8, .blocks = 2, .tokens_per_minute = 1'000};
+  const Share all{.concurrent = 4, .blocks = 2, .tokens_per_minute = 1'000};
+  const auto shares = divide(few, {{{}, all}, {{}, all}, {{}, all}});
+  CHECK(shares[0] == Share{.concurrent = 1, .blocks = 1, .tokens_per_minute = 500});
+  CHECK(shares[1] == shares[0]);
+  CHECK(shares[2] == Share());
+  few.blocks = 100;
+  few.tokens_per_minute = 1;
+  CHECK(divide(few, {{{}, few}, {{}, few}})[1] == Share());
+  // What a host holds beyond its share stays there only if it can be used.
+  CHECK(divide(few, {{{}, few}, {few, few}})[1] == Share());
+}
+
 TEST_CASE("change: it is applied when every counting part is newer or gone") {
   Cell cell;
   Host a(cell, "a", 3);

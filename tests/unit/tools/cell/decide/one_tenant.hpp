@@ -54,9 +54,12 @@ struct Cell {
     const auto found = etcd.read(etcd::KeyRange::one(kKeys.ledger(kAnn)));
     return found.empty() ? Ledger() : read_ledger("ledger", found.front().value).value();
   }
-  bool has_mail(const std::string& host) {
-    return !etcd.read(kKeys.mail_of(HostName{host})).empty();
+  /// Empty: it has none.
+  std::string mail(const std::string& host) {
+    const auto mails = etcd.read(kKeys.mail_of(HostName{host}));
+    return mails.empty() ? "" : mails.front().value;
   }
+  bool has_mail(const std::string& host) { return !mail(host).empty(); }
   TenantView view() {
     TenantView view = view_of(etcd.execute(ledger_read(kKeys, kAnn))).value();
     view.members = members_in(kKeys, etcd.execute(members_read(kKeys, view)));

@@ -285,3 +285,111 @@ TEST_CASE("part: a demand beyond the tenant's limits counts as these limits") {
   REQUIRE(a.run());
   CHECK(a.limit() == requests(20));
 }
+
+TEST_CASE("part: what a host gives up raises the parts of the others, which write nothing") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  REQUIRE(b.limit() == Share());
+  a.part.look_again();
+  REQUIRE(a.run());
+  a.apply();
+  REQUIRE(a.run());
+  CHECK(b.recorded() == requests(4));
+  CHECK(b.limit() == Share());  // b has not read it
+  REQUIRE(cell.mail("b") == kRaisedMail);
+  const auto before = cell.etcd.revision();
+  b.part.look_again();
+  REQUIRE(b.run());
+  CHECK(b.limit() == requests(4));
+  CHECK(cell.etcd.revision() == before);
+}
+
+TEST_CASE("part: a host that returns its part leaves all to the one that remains") {
+  Cell cell;
+  Host a(cell, "a", 2), b(cell, "b", 2);
+  REQUIRE(a.run());
+  a.apply();
+  REQUIRE(b.run());
+  a.part.look_again();
+  REQUIRE(a.run());
+  a.apply();
+  REQUIRE(a.run());
+  b.part.look_again();
+  REQUIRE(b.run());
+  b.apply();
+  b.part.wants({});
+  REQUIRE(b.run());
+  b.apply();
+  REQUIRE(b.run());
+  CHECK(a.recorded() == requests(8));
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+}
+
+TEST_CASE("part: a read raises the broker once no write of unknown outcome can follow it") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  a.part.wants({});
+  REQUIRE(a.run());  // writes the demand
+  a.apply();
+  const auto lowering = a.next_write();
+  REQUIRE(lowering);
+  a.part.failed();  // it is on its way
+  Host b(cell, "b", 1);
+  REQUIRE(b.run());  // the ledger has another revision now
+  a.part.wants(requests(8));
+  const auto read = a.part.next_call();
+  REQUIRE(read);
+  REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  CHECK(a.limit() == requests(7));
+  CHECK_FALSE(cell.etcd.execute(*lowering).succeeded);
+}
+
+TEST_CASE("part: no write lowers the part of another host") {
+  Cell cell;
+  Host a(cell, "a", 8);
+  REQUIRE(a.run());
+  a.apply();
+  Host b(cell, "b", 8), c(cell, "c", 8);
+  REQUIRE(b.run());
+  REQUIRE(c.run());
+  CHECK(a.recorded() == requests(8));
+  CHECK(cell.mail("a") == kWantedMail);
+}
+
+TEST_CASE("part: a refused write waits until the caller looks again") {
+  Cell cell;
+  Host a(cell, "a", 8), b(cell, "b", 8);
+  const auto write = a.next_write();
+  REQUIRE(write);
+  REQUIRE(b.run());
+  REQUIRE(a.part.replied(cell.etcd.execute(*write)));
+  CHECK(a.part.refusals() == 1);
+  CHECK_FALSE(a.part.next_call());
+  CHECK_FALSE(a.part.is_returned());
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.part.refusals() == 0);
+  CHECK(cell.ledger().parts.size() == 2);
+}
+
+TEST_CASE("part: a host that has all tells nobody how much of it is used") {
+  Cell cell;
+  Host a(cell, "a", 2);
+  REQUIRE(a.run());
+  a.part.wants(requests(4));
+  CHECK_FALSE(a.part.next_call());
+  Host b(cell, "b", 8);
+  REQUIRE(b.run());
+  REQUIRE(cell.mail("a") == kWantedMail);
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(cell.ledger().find(a.owner)->demand == requests(4));
+}

@@ -1,0 +1,43 @@
+/// When a host looks at its part of a tenant again, and when the tenant is due for a step without
+/// any news. Between these times a tenant costs nothing.
+///
+/// Hosts that want to change a ledger of many parts do so at random times, so that few of their
+/// writes are refused, and so that a host that gives some of its part up knows the demands of
+/// several others. With one or two hosts nothing waits.
+///
+/// Time is an argument, and so is chance: any random number. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "common/clock.hpp"
+#include "tools/cell/decide/tenant_demand.hpp"
+#include "tools/cell/decide/tenant_part.hpp"
+
+namespace leasehold::cell {
+
+class PartSchedule {
+ public:
+  /// How often the hosts of a tenant, together, look for parts that have become void.
+  static constexpr Duration kLookAgain = std::chrono::seconds(1);
+  /// How soon steps that failed are tried again.
+  static constexpr Duration kRetry = std::chrono::milliseconds(200);
+
+  /// Other hosts want some of the part.
+  void wanted(const TenantPart& part, TimePoint now, std::uint64_t random);
+  /// The steps of the tenant have ended at `now`. `has_failed`: something remains to be done.
+  void stepped(const TenantPart& part, bool has_failed, TimePoint now, std::uint64_t random);
+  /// When the tenant needs a step. Nothing: not before there is news.
+  std::optional<TimePoint> due_at(const TenantDemand& demand) const;
+  /// A step begins. True if the part is looked at again in it.
+  bool begin_step(TimePoint now);
+
+ private:
+  void look_at(TimePoint time);
+
+  std::optional<TimePoint> look_at_;
+  std::optional<TimePoint> retry_at_;
+};
+
+}  // namespace leasehold::cell
