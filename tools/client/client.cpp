@@ -99,6 +99,24 @@ leasehold::Result<void> check(const Request& request) {
   return {};
 }
 
+leasehold::Result<RequestId> to_id(const std::string& id) {
+  return RequestId::parse(id.empty() ? mint_request_id() : id);
+}
+
+leasehold::Result<wire::RequestSubmit> to_submit(EmbeddingRequest request) {
+  if (request.prompt.empty() == request.prompt_tokens.empty())
+    return fail(Errc::BadRequest, "an embedding has exactly one of prompt and prompt_tokens");
+  wire::RequestSubmit submit{.request_id = TRY(to_id(request.request_id))};
+  submit.prompt = unless_empty(std::move(request.prompt));
+  submit.prompt_tokens = unless_empty(std::move(request.prompt_tokens));
+  submit.parse_special = request.parse_special;
+  submit.embedding = wire::Embedding{std::move(request.pooling), request.dimensions};
+  submit.max_emitted_tokens = 0;
+  submit.priority = request.priority;
+  if (request.deadline.count() > 0) submit.deadline_ms = request.deadline.count();
+  return submit;
+}
+
 leasehold::Result<std::optional<TextIdentity>> to_identity(const std::string& text) {
   if (text.empty()) return std::nullopt;
   return TRY(TextIdentity::parse(text));
@@ -108,8 +126,7 @@ leasehold::Result<wire::RequestSubmit> to_submit(Request request,
                                                  std::vector<std::int32_t> delivered) {
   TRY(check(request));
   wire::RequestSubmit submit{.sampling = to_sampling(request)};
-  submit.request_id =
-      TRY(RequestId::parse(request.request_id.empty() ? mint_request_id() : request.request_id));
+  submit.request_id = TRY(to_id(request.request_id));
   submit.prompt = unless_empty(std::move(request.prompt));
   submit.prompt_tokens = unless_empty(std::move(request.prompt_tokens));
   submit.messages = to_messages(std::move(request.messages));
@@ -178,6 +195,14 @@ Result<Stream> Session::begin(Request request, std::vector<std::int32_t> deliver
   auto text = core_->begin(*std::move(submit), *std::move(identity));
   if (!text) return text.error();
   return Stream(core_, *std::move(text));
+}
+
+Result<std::vector<float>> Session::embed(EmbeddingRequest request) {
+  auto submit = to_submit(std::move(request));
+  if (!submit) return to_api(submit.error());
+  auto text = core_->begin(*std::move(submit), std::nullopt);
+  if (!text) return text.error();
+  return (*text)->embedding();
 }
 
 void Session::release() {

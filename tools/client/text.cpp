@@ -1,6 +1,9 @@
 #include "tools/client/text.hpp"
 
+#include <utility>
 #include <variant>
+
+#include "ipc/control/messages/embedding_text.hpp"
 
 namespace leasehold::api {
 
@@ -53,6 +56,7 @@ void Text::end(const client::Ended& ended) {
   completed_.text = ended.text;
   completed_.note = ended.note;
   completed_.tokens = ended.delivered_tokens;
+  embedding_ = ended.embedding;
   ended_.emplace(ended.error ? Result<Completed>(to_api(*ended.error)) : completed_);
   changed_.notify_all();
 }
@@ -71,6 +75,15 @@ Result<Completed> Text::result() {
   changed_.wait(lock, [this] { return ended_.has_value(); });
   unread_.clear();
   return *ended_;
+}
+
+Result<std::vector<float>> Text::embedding() {
+  const auto completed = result();
+  if (!completed) return completed.error();
+  const std::lock_guard lock(mutex_);
+  auto vector = wire::embedding_of(embedding_);
+  if (!vector) return to_api(vector.error());
+  return *std::move(vector);
 }
 
 bool Text::has_ended() const {

@@ -26,6 +26,8 @@ class Text {
   /// Implement Stream::next() and Stream::result().
   std::optional<Token> next();
   Result<Completed> result();
+  /// Implements Session::embed().
+  Result<std::vector<float>> embedding();
   bool has_ended() const;
 
  private:
@@ -37,6 +39,7 @@ class Text {
   std::condition_variable changed_;
   std::deque<Token> unread_;
   Completed completed_;
+  std::string embedding_;  ///< As in wire::RequestCompleted.
   std::optional<Result<Completed>> ended_;
 };
 

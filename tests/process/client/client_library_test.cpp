@@ -301,6 +301,36 @@ TEST_CASE("client library: tools, calls and variables reach the chat template") 
   CHECK(refusal(session, chat).find("tools") != std::string::npos);
 }
 
+TEST_CASE("client library: an embedding is a vector of length 1, however the prompt is given") {
+  System system({.tenants = {"ann"}});
+  api::Session session = session_of(system);
+  const auto vector = session.embed({"Once upon a time"});
+  if (!vector) FAIL(vector.error().detail);
+  double squares = 0;
+  for (const float element : *vector) squares += double{element} * element;
+  CHECK(squares == Approx(1).epsilon(1e-5));
+  const auto again = session.embed({.prompt = "Once upon a time", .pooling = "last"});
+  REQUIRE(again);
+  CHECK((*again == *vector));
+  const auto mean = session.embed({.prompt = "Once upon a time", .pooling = "mean"});
+  REQUIRE(mean);
+  CHECK((*mean != *vector));
+  const auto of_tokens = session.embed({.prompt = {}, .prompt_tokens = {1, 5, 9}});
+  REQUIRE(of_tokens);
+  CHECK(of_tokens->size() == vector->size());
+  const auto refused = [&](const api::EmbeddingRequest& request) {
+    const auto answer = session.embed(request);
+    return answer ? "accepted" : answer.error().code + ": " + answer.error().detail;
+  };
+  using Catch::Matchers::StartsWith;
+  CHECK_THAT(refused({}), StartsWith("BadRequest: an embedding has exactly one"));
+  CHECK_THAT(refused({.prompt = "a", .prompt_tokens = {1}}), StartsWith("BadRequest"));
+  CHECK_THAT(refused({.prompt = "a", .pooling = "cls"}),
+             StartsWith("BadRequest: field 'embedding.pooling'"));
+  CHECK_THAT(refused({.prompt = "a", .dimensions = 2}), StartsWith("BadRequest: dimensions"));
+  CHECK(session.generate(request_of(kPlain)));
+}
+
 TEST_CASE("client library: refusals carry the code of the broker, the worker or the library") {
   System system(slow());
   api::SessionOptions nowhere{"ann"};

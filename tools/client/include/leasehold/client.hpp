@@ -149,6 +149,18 @@ struct Request {
   std::string text_identity{};
 };
 
+/// One text to embed. Exactly one of `prompt` and `prompt_tokens` is not empty.
+struct EmbeddingRequest {
+  std::string prompt;
+  std::vector<std::int32_t> prompt_tokens{};  ///< Ids of the model's vocabulary.
+  bool parse_special = false;                 ///< Names of control tokens in `prompt` are tokens.
+  std::string pooling{};  ///< "last" or "mean"; empty: as the model's file says, else "last".
+  std::uint32_t dimensions = 0;           ///< First elements to keep; 0: all. Needs `--matryoshka`.
+  int priority = 0;                       ///< -10 … 10, among the tenant's own requests.
+  std::chrono::milliseconds deadline{0};  ///< Counted from the arrival at the worker; 0: none.
+  std::string request_id{};               ///< 1 to 64 characters of [A-Za-z0-9._:-]; empty: new.
+};
+
 /// A candidate token at a position, with its natural log probability.
 struct TokenLogprob {
   std::int32_t id = 0;
@@ -251,6 +263,12 @@ class [[gnu::visibility("default")]] Session {
   /// them. If the worker no longer has the text, it computes the text again up to there and
   /// continues. Errors: as generate().
   Result<Stream> resume(Request request, std::vector<std::int32_t> delivered);
+
+  /// Computes the embedding of a text under the lease that is held, otherwise under a new one, and
+  /// waits for it. Its Euclidean length is 1, and its bits do not depend on other requests or on a
+  /// revocation. Errors: as generate() and Stream::result(); BadRequest for a model whose file asks
+  /// for a pooling that this version does not compute.
+  Result<std::vector<float>> embed(EmbeddingRequest request);
 
   /// Releases the lease. Cancels a running text.
   void release();
