@@ -1,6 +1,6 @@
 #include "tests/support/generated_model.hpp"
 
-#include <algorithm>
+#include <span>
 #include <stdexcept>
 
 #include "tools/make_model/write_model.hpp"
@@ -49,11 +49,11 @@ make_model::ModelRequest request_for(const Family& family) {
 }  // namespace
 
 const Family& family_named(std::string_view name) {
-  const auto* found = std::ranges::find(
-      kFamilies, name, [](const Family& row) { return std::string_view(row.name); });
-  if (found == std::end(kFamilies))
-    throw std::runtime_error("unknown model family: " + std::string(name));
-  return *found;
+  for (const std::span<const Family> families :
+       {std::span<const Family>(kFamilies), std::span<const Family>(kRecurrentFamilies)})
+    for (const Family& family : families)
+      if (family.name == name) return family;
+  throw std::runtime_error("unknown model family: " + std::string(name));
 }
 
 GeneratedModel::GeneratedModel(const Family& family) {
