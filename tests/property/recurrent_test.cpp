@@ -1,9 +1,12 @@
 /// Models with recurrent layers: a text has the same tokens whatever happens to its state, which is
 /// leased memory like its keys and values.
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "kernels/model/capacity_plan.hpp"
+#include "tests/property/known_texts.hpp"
 #include "tests/property/tight_workload.hpp"
+#include "tests/support/generated_model.hpp"
 #include "tests/support/unit_watch.hpp"
 
 namespace leasehold::testing {
@@ -11,43 +14,46 @@ namespace {
 
 constexpr std::uint32_t kHybridTokens = 40;
 
-std::string hybrid_model() {
-  return test_data_path("models-2026/tiny-qwen35-f32.gguf");
-}
-
 /// Room for the texts of this file, several times.
 constexpr std::uint32_t kAmple = 400;
 
-/// Counts blocks of the model, for leases that hold an exact number of requests.
-struct HybridSizes {
-  HybridSizes() {
-    EngineRig rig({.model_path = hybrid_model()});
+/// A model, and its sizes in blocks, for leases that hold an exact number of requests.
+struct HybridModel {
+  explicit HybridModel(std::string file, Arithmetic how = Arithmetic::F32)
+      : path(std::move(file)), arithmetic(how) {
+    EngineRig rig({.model_path = path});
     block_bytes = rig.engine().kv_block_size_bytes();
     const SchedulerLimits& limits = rig.engine().scheduler().fit().limits();
     fixed = limits.record_blocks + kStateCopies * limits.state_blocks;
     state = limits.state_blocks;
     n_vocab = static_cast<TokenId>(rig.config().n_vocab);
   }
+  std::string path;
+  Arithmetic arithmetic;
   std::uint64_t block_bytes = 0;
   std::uint32_t fixed = 0;  // of a request
   std::uint32_t state = 0;  // of a copy
   TokenId n_vocab = 0;
 };
-const HybridSizes& sizes() {
-  static const HybridSizes kSizes;
-  return kSizes;
+const HybridModel& tiny_qwen35() {
+  static const HybridModel kModel(test_data_path("models-2026/tiny-qwen35-f32.gguf"));
+  return kModel;
 }
 
-RigOptions hybrid_options(std::uint32_t blocks, std::uint32_t token_budget = 256) {
-  RigOptions options{.model_path = hybrid_model(), .extent_bytes = blocks * sizes().block_bytes};
+RigOptions hybrid_options(std::uint32_t blocks, std::uint32_t token_budget = 256,
+                          const HybridModel& model = tiny_qwen35()) {
+  RigOptions options{.model_path = model.path,
+                     .arithmetic = model.arithmetic,
+                     .extent_bytes = blocks * model.block_bytes};
   options.limits.token_budget = token_budget;
   return options;
 }
 
-std::vector<TokenId> hybrid_prompt(std::uint64_t seed, std::uint32_t count) {
+std::vector<TokenId> hybrid_prompt(std::uint64_t seed, std::uint32_t count,
+                                   const HybridModel& model = tiny_qwen35()) {
   std::vector<TokenId> tokens;
   for (std::uint32_t i = 0; i < count; ++i)
-    tokens.push_back(static_cast<TokenId>(random_at(seed, i) % (sizes().n_vocab - 8) + 4));
+    tokens.push_back(static_cast<TokenId>(random_at(seed, i) % (model.n_vocab - 8) + 4));
   return tokens;
 }
 
@@ -59,8 +65,9 @@ PromptRequest hybrid_request(const EngineRig& rig, LeaseId lease, const std::str
 }
 
 /// The tokens of a prompt that runs alone, in steps of one row.
-std::vector<TokenId> alone(const std::vector<TokenId>& prompt) {
-  EngineRig rig(hybrid_options(kAmple, 1));
+std::vector<TokenId> alone(const std::vector<TokenId>& prompt,
+                           const HybridModel& model = tiny_qwen35()) {
+  EngineRig rig(hybrid_options(kAmple, 1, model));
   REQUIRE(rig.submit(hybrid_request(rig, rig.grant("t"), "r", prompt)));
   rig.run();
   REQUIRE(rig.outcome("r").tokens.size() == kHybridTokens);
@@ -103,12 +110,14 @@ TEST_CASE("recurrent: a text is the same in any batch and any chunks") {
   CHECK(is_all_free(rig, lease));
 }
 
-TEST_CASE("recurrent: a preempted text is the same, swapped or computed again") {
-  const bool swaps = GENERATE(true, false);
+namespace {
+
+/// Two texts of a lease that has room for one: the younger one is preempted.
+void check_preempted(const HybridModel& model, bool swaps) {
   UnitClock clock;
-  RigOptions options = hybrid_options(5 + 2 * sizes().fixed);  // two requests of two blocks
+  RigOptions options = hybrid_options(5 + 2 * model.fixed, 256, model);  // two of two blocks
   options.probe = &clock;
-  options.swap_extent_bytes = (3 + sizes().state) * sizes().block_bytes;
+  options.swap_extent_bytes = (3 + model.state) * model.block_bytes;
   EngineRig rig(options);
   clock.drive(rig.clock(), [&rig] {  // a row costs more than a copy
     Duration rows{};
@@ -118,9 +127,11 @@ TEST_CASE("recurrent: a preempted text is the same, swapped or computed again") 
   });
   const LeaseId lease = rig.grant("t");
   if (swaps) rig.grow(lease, 1, wire::MemoryPool::Swap);
-  REQUIRE(rig.submit(hybrid_request(rig, lease, "older", hybrid_prompt(1, 20))));
+  const auto older = hybrid_prompt(1, 20, model);
+  const auto younger = hybrid_prompt(2, 20, model);
+  REQUIRE(rig.submit(hybrid_request(rig, lease, "older", older)));
   for (int i = 0; i < 3; ++i) REQUIRE(rig.step());
-  REQUIRE(rig.submit(hybrid_request(rig, lease, "younger", hybrid_prompt(2, 20))));
+  REQUIRE(rig.submit(hybrid_request(rig, lease, "younger", younger)));
   for (int i = 0; i < 2'000 && rig.engine().scheduler().has_work(); ++i) {
     for (const GrowthRequest& growth : rig.engine().take_growth_requests())
       rig.engine().deny_growth(growth);
@@ -128,10 +139,65 @@ TEST_CASE("recurrent: a preempted text is the same, swapped or computed again") 
   }
   REQUIRE_FALSE(rig.outcome("younger").preemptions.empty());
   const std::uint32_t swapped = rig.outcome("younger").preemptions[0].swapped_blocks;
-  CHECK((swapped > sizes().state) == swaps);
-  CHECK(rig.outcome("older").tokens == alone(hybrid_prompt(1, 20)));
-  CHECK(rig.outcome("younger").tokens == alone(hybrid_prompt(2, 20)));
+  CHECK((swapped > model.state) == swaps);
+  CHECK(rig.outcome("older").tokens == alone(older, model));
+  CHECK(rig.outcome("younger").tokens == alone(younger, model));
   CHECK(is_all_free(rig, lease));
+}
+
+/// A text that moves, is adopted and is computed again, and the next question of its conversation.
+void check_journey(const HybridModel& model) {
+  EngineRig rig(hybrid_options(kAmple, 11, model));
+  const std::vector<TokenId> prompt = hybrid_prompt(3, 37, model);
+  PromptRequest request = hybrid_request(rig, rig.grant("t"), "t/r", prompt);
+  const auto rebind = [&](LeaseId to) {
+    request.emitted = rig.outcome("t/r").tokens;
+    request.rebound_from = request.lease;
+    request.lease = to;
+    REQUIRE(rig.submit(request));
+  };
+  REQUIRE(rig.submit(request));
+  run_to(rig, "t/r", 5);
+  const LeaseId moved = rig.grant("t");
+  REQUIRE(rig.engine().move(RequestId{"t/r"}, moved, rig.clock().now()));
+  rig.drop(std::exchange(request.lease, moved));
+  run_to(rig, "t/r", 14);
+  const auto [fresh, adopted] = rig.adopt(moved, "t");
+  CHECK(adopted.records == 1);
+  rebind(fresh);
+  run_to(rig, "t/r", 22);
+  rig.revoke(fresh);
+  REQUIRE(rig.step());
+  rebind(rig.grant("t"));
+  rig.run();
+  const std::vector<TokenId> expected = alone(prompt, model);
+  CHECK(rig.outcome("t/r").tokens == expected);
+  std::vector<TokenId> next = prompt;
+  next.insert(next.end(), expected.begin(), expected.end());
+  next.insert(next.end(), prompt.begin(), prompt.begin() + 5);
+  REQUIRE(rig.submit(hybrid_request(rig, request.lease, "next", next)));
+  rig.run();
+  CHECK(rig.outcome("next").tokens == alone(next, model));
+  CHECK(rig.outcome("next").completions.at(0).cached_tokens == prompt.size() + kHybridTokens - 1);
+  CHECK(is_all_free(rig, request.lease));
+}
+
+}  // namespace
+
+TEST_CASE("recurrent: a preempted text is the same, swapped or computed again") {
+  check_preempted(tiny_qwen35(), GENERATE(true, false));
+}
+
+TEST_CASE("recurrent: a text of any family is the same whatever happens to its state") {
+  const Family family =
+      GENERATE(from_range(std::begin(kRecurrentFamilies), std::end(kRecurrentFamilies)));
+  const Arithmetic arithmetic = GENERATE(Arithmetic::F32, Arithmetic::Int8);
+  CAPTURE(family.name, name(arithmetic));
+  const GeneratedModel file(family);
+  const HybridModel model(file.path(), arithmetic);
+  check_journey(model);
+  check_preempted(model, true);
+  check_preempted(model, false);
 }
 
 TEST_CASE("recurrent: a text that moves to another lease takes its state with it") {
@@ -227,6 +293,78 @@ TEST_CASE("recurrent: texts with the same beginning start at its last snapshot")
 
 namespace {
 
+/// Two texts of a model with one arithmetic, with their log probabilities.
+struct ProposedTexts {
+  explicit ProposedTexts(RigOptions options) : rig(std::move(options)) {
+    for (const char* tenant : {"t0", "t1"}) {
+      prompts.push_back({1, 260, 267, static_cast<TokenId>(300 + prompts.size()), 267, 260, 267});
+      PromptRequest request = rig.request(tenant, rig.grant(tenant), tenant, prompts.back(), 24);
+      request.sampling = {.temperature = 1.0f, .seed = 5, .ignore_eos = true, .top_logprobs = 2};
+      REQUIRE(rig.submit(request));
+    }
+    for (; rig.engine().scheduler().has_work(); ++steps) REQUIRE(rig.step());
+  }
+  Texts texts() {
+    Texts all = prompts;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::vector<TokenId>& emitted = rig.outcome("t" + std::to_string(i)).tokens;
+      REQUIRE(emitted.size() == 24);
+      all[i].insert(all[i].end(), emitted.begin(), emitted.end());
+    }
+    return all;
+  }
+  bool has_logprobs_of(ProposedTexts& other) {
+    return rig.outcome("t0").logprobs == other.rig.outcome("t0").logprobs &&
+           rig.outcome("t1").logprobs == other.rig.outcome("t1").logprobs;
+  }
+  ProposalCounters proposals() const { return rig.engine().scheduler().proposals().counters(); }
+
+  EngineRig rig;
+  Texts prompts;
+  int steps = 0;
+};
+
+}  // namespace
+
+TEST_CASE("recurrent: proposed tokens change no text of any family, right or wrong") {
+  const Family family =
+      GENERATE(from_range(std::begin(kRecurrentFamilies), std::end(kRecurrentFamilies)));
+  const Arithmetic arithmetic = GENERATE(Arithmetic::F32, Arithmetic::Int8);
+  CAPTURE(family.name, name(arithmetic));
+  const GeneratedModel model(family);
+  const RigOptions options{.model_path = model.path(), .arithmetic = arithmetic};
+  ProposedTexts single(options);
+  const Texts expected = single.texts();
+
+  ProposedTexts wrong(speculating(options, known(expected, none_right)));
+  CHECK(wrong.texts() == expected);
+  CHECK(wrong.proposals().proposed > 0);
+  CHECK(wrong.proposals().accepted == 0);
+
+  ProposedTexts some(speculating(options, known(expected, some_right)));
+  CHECK(some.texts() == expected);
+  CHECK(some.has_logprobs_of(single));
+  CHECK(some.proposals().accepted > 0);
+  CHECK(some.proposals().accepted < some.proposals().proposed);
+
+  ProposedTexts right(speculating(options, known(expected, all_right)));
+  CHECK(right.texts() == expected);
+  CHECK(right.has_logprobs_of(single));
+  CHECK(right.steps * 3 < single.steps);
+}
+
+TEST_CASE("recurrent: the proposals of a draft model change no text") {
+  const GeneratedModel model(family_named("qwen35"));
+  RigOptions options{.model_path = model.path()};
+  const Texts expected = ProposedTexts(options).texts();
+  options.draft_path = bundled_model_path();
+  ProposedTexts drafted(speculating(options));
+  CHECK(drafted.texts() == expected);
+  CHECK(drafted.proposals().proposed > 0);
+}
+
+namespace {
+
 /// A text and a bystander of another tenant, before a step in which both decode.
 struct RevokedScene {
   RevokedScene() : rig(with_probe()) {
@@ -260,7 +398,7 @@ TEST_CASE("recurrent: the state of a revoked text is not written after the unit 
   for (std::size_t at = 0; at + 1 < units; at += 1 + units / 17) {
     CAPTURE(at, units);
     RevokedScene scene;
-    REQUIRE(scene.blocks.size() == kStateCopies * sizes().state);
+    REQUIRE(scene.blocks.size() == kStateCopies * tiny_qwen35().state);
     std::vector<std::byte> seen;
     scene.watch.start(at, [&] {
       scene.rig.revoke(scene.lease);
@@ -277,7 +415,7 @@ TEST_CASE("recurrent: the state of a revoked text is not written after the unit 
 }
 
 TEST_CASE("recurrent: the plan counts what a lease needs for one request") {
-  const CapacityPlan plan = plan_capacity({.model = hybrid_model()}, 1ull << 40).value();
+  const CapacityPlan plan = plan_capacity({.model = tiny_qwen35().path}, 1ull << 40).value();
   const std::uint32_t positions = plan.context - 1;
   EngineRig rig(hybrid_options(plan.blocks_per_tenant));
   const LeaseId lease = rig.grant("t");
@@ -286,7 +424,7 @@ TEST_CASE("recurrent: the plan counts what a lease needs for one request") {
   REQUIRE(rig.step());
   const Tenancy& tenancy = rig.engine().scheduler().tenancies().at(lease);
   CHECK(tenancy.pool.held_blocks() == plan.blocks_per_tenant);
-  CHECK(plan.state_blocks_per_tenant == kStateCopies * sizes().state);
+  CHECK(plan.state_blocks_per_tenant == kStateCopies * tiny_qwen35().state);
   rig.run();
   CHECK(rig.outcome("r").tokens.size() == 1);
 }

@@ -19,7 +19,6 @@ SchedulerLimits with_model_limits(SchedulerLimits limits, const ModelConfig& mod
   limits.record_blocks =
       record_block_count(limits.record_shape(), limits.block_size_bytes, state_blocks);
   limits.state_blocks = state_blocks;
-  if (state_blocks > 0) limits.speculate = 0;  // the state after a rejected row cannot be undone
   return limits;
 }
 

@@ -13,7 +13,9 @@
 /// row after the other as long as the drawn token equals the proposal. The tokens are therefore the
 /// same as without proposals: a row's logits do not depend on other sequences' rows, and a draw
 /// depends only on the text before it. Rows after the first mismatch are not committed, and later
-/// steps overwrite them.
+/// steps overwrite them. A recurrent state cannot lose the rows after a mismatch. Its sequence then
+/// commits no row of the step, and the next step computes the rows of the drawn tokens again, from
+/// the state before the proposals.
 ///
 /// Effect of a revocation, by the lease's scope:
 ///   tenant   The sequences of that lease end with Revoked. The unit that reads the revoked lease

@@ -1,9 +1,10 @@
 /// The recurrent state of one sequence, in blocks of its lease: what layers without keys and values
 /// keep of the text (kernels/state_layout.hpp).
 ///
-/// There are two copies. A step reads one and writes the other, and its commit exchanges them. A
-/// step that is refused or repeated therefore starts from the same state again. Before the first
-/// commit no copy is valid, and a step starts from the zero state.
+/// There are two copies. A step reads one and writes the other, and its commit exchanges them.
+/// After a step that is refused or whose proposals are rejected, the next one therefore starts from
+/// the same state again. Before the first commit no copy is valid, and a step starts from the zero
+/// state.
 ///
 /// Pure bookkeeping: it never touches memory. A model without such layers has no blocks here.
 /// Threads: one.

@@ -54,14 +54,14 @@ Result<void> check_same_vocabulary(const Tokenizer& draft, const std::string& dr
 
 namespace {
 
-/// Rejected proposals cannot be taken out of a recurrent state, and a draft model has no lease of a
-/// sequence for one.
+/// The memory of a draft has no copies of a state, which rejected proposals would need.
 Result<void> check_has_no_state(const ModelConfig& config, const std::string& path) {
   if (!has_recurrent_state(config)) return {};
-  return fail(Errc::UnsupportedModel,
-              fmt::format("the model {} has recurrent layers, for which nothing is drafted; omit "
-                          "--draft-model",
-                          path));
+  return fail(
+      Errc::UnsupportedModel,
+      fmt::format("the draft model {} has recurrent layers; use a draft model without them, "
+                  "or omit --draft-model for proposals from the text itself",
+                  path));
 }
 
 }  // namespace
@@ -71,7 +71,6 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const WorkerOptions& option
   if (options.draft_model_path.empty()) return nullptr;
   GgufFile file = TRY(GgufFile::open(options.draft_model_path));
   const ModelConfig config = TRY(read_config(file));
-  TRY(check_has_no_state(model.config, options.model_path));
   TRY(check_has_no_state(config, options.draft_model_path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_same_vocabulary(tokenizer, options.draft_model_path, model.tokenizer,

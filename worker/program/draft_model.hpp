@@ -23,8 +23,8 @@ class DraftModel {
  public:
   /// Opens and checks the file before the worker calls the broker. Returns null without
   /// --draft-model. Errors: those of GgufFile::open, read_config, Tokenizer and kv_layout_of;
-  /// UnsupportedModel when the draft's vocabulary differs from that of `model`, or one of them has
-  /// a recurrent state.
+  /// UnsupportedModel when the draft's vocabulary differs from that of `model`, or the draft has a
+  /// recurrent state.
   static Result<std::unique_ptr<DraftModel>> open(const WorkerOptions& options,
                                                   const OpenedModel& model);
 

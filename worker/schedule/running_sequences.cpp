@@ -41,7 +41,7 @@ void RunningSequences::logprobs_taken(const RequestId& engine_request_id,
 
 bool RunningSequences::has_prompts() const {
   return std::ranges::any_of(sequences_, [](const auto& sequence) {
-    return !sequence->is_scavenger && sequence->pending() > 1 && sequence->rows_ready() > 0;
+    return !sequence->is_scavenger && !sequence->is_decoding() && sequence->rows_ready() > 0;
   });
 }
 

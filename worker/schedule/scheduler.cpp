@@ -66,17 +66,28 @@ StepPlan Scheduler::plan_rows() {
   rows_.begin_plan();
   for (const bool scavengers : {false, true}) {
     if (scavengers) rows_.begin_scavengers();
-    for (const auto& sequence : running_) {
-      if (sequence->is_scavenger != scavengers) continue;
-      if (sequence->pending() != 1 || rows_.left() == 0) continue;
-      rows_.add_decode(add_part(*sequence, sequence->rows_ready(), plan));
-    }
+    plan_decode_rows(scavengers, plan);
     for (const PlannedRows& part : prefill_least_served(scavengers)) {
       const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
       rows_.add_prompt(n_rows, part.sequence->work_of(n_rows));
     }
   }
   return plan;
+}
+
+/// Rows that are computed again leave the later sequences one row each.
+void Scheduler::plan_decode_rows(bool scavengers, StepPlan& plan) {
+  const auto decodes = [scavengers](const std::unique_ptr<Sequence>& sequence) {
+    return sequence->is_scavenger == scavengers && sequence->is_decoding();
+  };
+  auto later = static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), decodes));
+  for (const auto& sequence : running_) {
+    if (!decodes(sequence)) continue;
+    --later;
+    if (rows_.left() == 0) continue;
+    const std::uint32_t most = rows_.left() - std::min(rows_.left() - 1, later);
+    rows_.add_decode(add_part(*sequence, std::min(sequence->rows_ready(), most), plan));
+  }
 }
 
 /// Returns the rows that were planned.
@@ -98,7 +109,7 @@ std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers) const 
   const std::uint32_t work = rows_.prompt_work();
   if (work == 0) return {};
   const auto is_prompt = [scavengers](const auto& sequence) {
-    return sequence->pending() > 1 && sequence->is_scavenger == scavengers;
+    return !sequence->is_decoding() && sequence->is_scavenger == scavengers;
   };
   const auto drawing = rows_.planned().decode +
                        static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), is_prompt));
@@ -136,7 +147,7 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   account.counter_of(sequence.is_scavenger) +=
       TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
   rows_.note_committed(part.n_rows, sequence.is_scavenger);
-  sequence.blocks.commit(sequence.blocks.committed() + rows_kept);
+  sequence.commit(rows_kept);
   sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool,

@@ -4,7 +4,8 @@ namespace leasehold {
 
 std::uint32_t PlannedRows::rows_kept(std::size_t drawn) const {
   const auto accepted = static_cast<std::uint32_t>(drawn > 1 ? drawn - 1 : 0);
-  return n_rows - n_proposed + accepted;
+  const bool drops_all = accepted < n_proposed && sequence->blocks.recurrent().exists();
+  return drops_all ? 0 : n_rows - n_proposed + accepted;
 }
 
 }  // namespace leasehold

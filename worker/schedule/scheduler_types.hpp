@@ -88,7 +88,8 @@ struct PlannedRows {
   std::uint32_t n_proposed = 0;
 
   /// The rows to commit once `drawn` tokens were drawn: all rows of known tokens, and one for each
-  /// accepted proposal. The other rows of proposals are dropped.
+  /// accepted proposal. The other rows of proposals are dropped. With a recurrent state, which has
+  /// all rows of the step in it, either all rows are committed or none.
   std::uint32_t rows_kept(std::size_t drawn) const;
 };
 

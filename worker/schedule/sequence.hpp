@@ -45,6 +45,9 @@ struct Sequence {
   /// Set by the engine: tokens that may follow, for the next step.
   std::vector<TokenId> proposals;
   Acceptance acceptance;  ///< Acceptance rate of the proposals.
+  /// The most rows of the next step that count as decoding. It is above 1 after a step that dropped
+  /// all its rows with a rejected proposal: the rows of its tokens are computed again.
+  std::uint32_t decode_rows = 1;
   /// The lease of the published text whose blocks the sequence reads. The sequence also ends when
   /// that lease ends.
   std::optional<LeaseId> shared_lease;
@@ -67,19 +70,30 @@ struct Sequence {
   std::uint32_t emitted() const {
     return static_cast<std::uint32_t>(tokens.size() - request.prompt.size());
   }
-  /// Known positions that are not in the KV cache yet; 1 when decoding.
+  /// Known positions that are not in the KV cache yet.
   std::uint32_t pending() const {
     return static_cast<std::uint32_t>(tokens.size()) - blocks.committed();
   }
+  /// False while rows of a prompt, or of a text that was preempted or rebound, are computed.
+  bool is_decoding() const { return pending() <= decode_rows; }
+  /// Commits `n_rows` rows after the tokens were appended that the step drew.
+  void commit(std::uint32_t n_rows) {
+    const bool repeats = n_rows == 0 || is_decoding();
+    blocks.commit(blocks.committed() + n_rows);
+    decode_rows = repeats ? pending() : 1;
+  }
   /// The number of rows that the sequence can compute now. Without a mask no token can be drawn, so
-  /// the last row waits. A sequence whose spilled blocks are being read back computes nothing. With
-  /// a recurrent state the rows end at the next snapshot.
+  /// the last row waits. A sequence whose spilled blocks are being read back computes nothing.
   std::uint32_t rows_ready() const {
     if (blocks.state() == KvState::Returning) return 0;
-    const std::uint32_t known = pending() - (awaits_mask ? 1 : 0);
-    const std::uint32_t to_snapshot = kSnapshotPositions - blocks.committed() % kSnapshotPositions;
-    const std::uint32_t ready = blocks.recurrent().exists() ? std::min(known, to_snapshot) : known;
+    const std::uint32_t ready = std::min(pending() - (awaits_mask ? 1 : 0), rows_to_snapshot());
     return request.reports_prompt() ? std::min(ready, rows_to_report()) : ready;
+  }
+  /// The most rows of a step. With a recurrent state they end at the next snapshot.
+  std::uint32_t rows_to_snapshot() const {
+    return blocks.recurrent().exists()
+               ? kSnapshotPositions - blocks.committed() % kSnapshotPositions
+               : ~std::uint32_t{0};
   }
   /// The leading prompt positions that are reported once the next `n_rows` rows are computed. The
   /// row of a position has the logits of the next one; the first position needs no row.

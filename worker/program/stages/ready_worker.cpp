@@ -32,8 +32,6 @@ void log_ready(const WorkerOptions& options, const ModelConfig& model,
       options.name, options.listen_path, kv_block_size_bytes, blocks_per_extent,
       limits.max_batch_size, limits.token_budget, limits.speculate, model.n_context,
       limits.max_waiting, limits.max_waiting_per_lease);
-  if (limits.speculate > 0 && has_recurrent_state(model))
-    spdlog::warn("the model has recurrent layers, so --speculate proposes nothing");
 }
 
 }  // namespace

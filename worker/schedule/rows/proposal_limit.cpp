@@ -32,13 +32,20 @@ std::uint32_t ProposalLimit::rows(std::uint32_t decode_rows, bool shared,
 }
 
 std::uint32_t ProposalLimit::worth(const Acceptance& acceptance, std::uint32_t decode_rows,
-                                   std::uint32_t most) const {
+                                   std::uint32_t most, bool repeats) const {
   const BoundedAverage step_ns = step_of(decode_rows).ns;
   if (!step_ns) return most;
   const double cost = decode_rows * row_ns_.value_or(0.0) / std::max(1.0, *step_ns);
-  double chance = acceptance.rate();  // probability that all proposals so far are right
+  double before = 1.0;  // probability that the proposals before the next one are right
   std::uint32_t worth = 0;
-  for (; worth < most && chance > kMargin * cost; ++worth) chance *= acceptance.rate();
+  while (worth < most) {
+    const double chance = before * acceptance.rate();
+    // Without this proposal, its step would have committed its rows if those before it are right.
+    const double repeated_rows = repeats ? (before - chance) * (worth + 1) : 0.0;
+    if (chance <= kMargin * cost * (1.0 + repeated_rows)) break;
+    before = chance;
+    ++worth;
+  }
   return worth;
 }
 

@@ -48,9 +48,10 @@ class ProposalLimit {
   /// Rows for proposals in a step, at most `room`. 0: the step measures d. Before the first `note`
   /// it returns all of `room`. `shared`: several tenants decode.
   std::uint32_t rows(std::uint32_t decode_rows, bool shared, std::uint32_t room) const;
-  /// The number of one sequence's proposals that are worth their cost, at most `most`.
-  std::uint32_t worth(const Acceptance& acceptance, std::uint32_t decode_rows,
-                      std::uint32_t most) const;
+  /// The number of one sequence's proposals that are worth their cost, at most `most`. `repeats`: a
+  /// rejected proposal costs the rows of the tokens drawn in its step once more.
+  std::uint32_t worth(const Acceptance& acceptance, std::uint32_t decode_rows, std::uint32_t most,
+                      bool repeats = false) const;
 
   /// Records the duration of a step. Zero is ignored.
   void note(Duration step, StepRows rows);

@@ -53,11 +53,13 @@ std::uint32_t ProposalPlanner::rows_in_step(const StepPlan& plan, std::uint32_t 
   return limit_.rows(decode_rows, shared, most - std::min(most, decode_rows));
 }
 
-/// The parts of sequences with proposals, in the order of their turns.
+/// The parts of sequences with proposals, in the order of their turns. Rows that are computed again
+/// get none, so that a step with proposals is followed by one that commits.
 std::vector<PlannedRows*> ProposalPlanner::proposing_parts(StepPlan& plan) const {
   std::vector<PlannedRows*> parts;
   for (PlannedRows& part : plan.parts)
-    if (part.wants_token && !part.sequence->proposals.empty()) parts.push_back(&part);
+    if (part.wants_token && part.n_rows == 1 && !part.sequence->proposals.empty())
+      parts.push_back(&part);
   std::ranges::stable_sort(parts, {}, [this](const PlannedRows* part) {
     const Sequence& sequence = *part->sequence;
     const TenantAccount& account = *tenancies_.at(sequence.request.lease).account;
@@ -67,7 +69,8 @@ std::vector<PlannedRows*> ProposalPlanner::proposing_parts(StepPlan& plan) const
 }
 
 /// The number of `proposed` tokens that are worth a row. No token is drawn beyond the request's
-/// token limit or the context, so proposals beyond them get no row.
+/// token limit or the context, so proposals beyond them get no row. Neither do those beyond the
+/// next snapshot of a recurrent state.
 std::uint32_t ProposalPlanner::worth(const Sequence& sequence, std::uint32_t decode_rows,
                                      std::uint32_t proposed) const {
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
@@ -76,8 +79,9 @@ std::uint32_t ProposalPlanner::worth(const Sequence& sequence, std::uint32_t dec
   };
   const std::uint32_t most = std::min(
       {proposed, limits_.speculate, left(sequence.request.max_emitted_tokens, sequence.emitted()),
-       left(limits_.max_context, known)});
-  return limit_.worth(sequence.acceptance, decode_rows, most);
+       left(limits_.max_context, known), sequence.rows_to_snapshot() - 1});
+  const bool repeats = sequence.blocks.recurrent().exists();
+  return limit_.worth(sequence.acceptance, decode_rows, most, repeats);
 }
 
 void ProposalPlanner::note_drawn(const PlannedRows& part, const std::vector<DrawnToken>& drawn) {

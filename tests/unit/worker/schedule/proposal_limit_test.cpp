@@ -66,6 +66,20 @@ TEST_CASE("proposal limit: a proposal gets a row when its chance is above its co
   CHECK(useless.worth(0.99) == 0);
 }
 
+TEST_CASE("proposal limit: rows that a wrong proposal repeats are part of its cost") {
+  Machine machine(kStep / 4);
+  machine.learn();
+  const auto worth = [&](double rate, bool repeats) {
+    Acceptance acceptance;
+    while (acceptance.rate() < rate) acceptance.note(1, false);
+    return machine.limit.worth(acceptance, machine.decode, 8, repeats);
+  };
+  CHECK(worth(0.99, true) == 8);
+  CHECK(worth(0.8, true) < worth(0.8, false));
+  CHECK(worth(0.38, false) == 1);
+  CHECK(worth(0.38, true) == 0);
+}
+
 TEST_CASE("proposal limit: the more sequences decode, the more a row costs") {
   Machine machine(kStep / 10, 8);  // a row takes 0.8 of what a token takes
   machine.learn();

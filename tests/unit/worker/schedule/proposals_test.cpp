@@ -60,6 +60,59 @@ TEST_CASE(
   CHECK(fixture.scheduler.proposals().counters().accepted == 2);
 }
 
+TEST_CASE(
+    "proposals: with a state a wrong one keeps no row, and the next step computes them again") {
+  Proposing fixture({.state_blocks = 2, .speculate = 4});
+  fixture.submit(fixture.lease(1, 20), "r", 4, 20);
+  fixture.tick();
+  const Sequence& sequence = *fixture.running().front();
+  const auto from = [&] { return sequence.blocks.recurrent().from().front(); };
+  const BlockId before = from();
+  fixture.plan_with({kRight, kRight, kWrong, kRight});
+  CHECK(only<Token>(fixture.commit()).size() == 3);
+  CHECK(sequence.blocks.committed() == 4);
+  CHECK(from() == before);
+
+  const PlannedRows& again = fixture.plan_with().parts.at(0);
+  CHECK(again.n_rows == 4);
+  CHECK(again.n_proposed == 0);
+  CHECK(again.wants_token);
+  CHECK(only<Token>(fixture.commit()).size() == 1);
+  CHECK(sequence.blocks.committed() == 4 + 4);
+  CHECK(from() != before);
+
+  CHECK(fixture.plan_with().parts.at(0).n_proposed == 4);
+  CHECK(only<Token>(fixture.commit()).size() == 5);
+  CHECK(sequence.pending() == 1);
+}
+
+TEST_CASE("proposals: rows that are computed again leave every decoding sequence a row") {
+  Proposing fixture({.max_batch_size = 3, .token_budget = 5, .state_blocks = 1, .speculate = 4});
+  const LeaseId lease = fixture.lease(1, 60);
+  fixture.submit(lease, "r", 1, 40);
+  fixture.submit(lease, "s", 1, 40);
+  fixture.tick();
+  fixture.plan_with({kRight, kWrong});
+  REQUIRE(fixture.proposed() == std::vector<std::uint32_t>{2, 1});
+  for (const PlannedRows& part : fixture.plan.parts) part.sequence->proposals.resize(2, kWrong);
+  fixture.commit();
+  fixture.submit(lease, "t", 1, 40);
+  fixture.plan_with({});
+  std::vector<std::uint32_t> rows;
+  for (const PlannedRows& part : fixture.plan.parts) rows.push_back(part.n_rows);
+  CHECK(rows == std::vector<std::uint32_t>{3, 1, 1});
+}
+
+TEST_CASE("proposals: they end where a copy of the state is due") {
+  Proposing fixture({.max_context = 1024, .state_blocks = 1, .speculate = 4});
+  fixture.submit(fixture.lease(1, 60), "r", kSnapshotPositions - 3, 20);
+  while (fixture.running().empty() || fixture.running().front()->emitted() == 0) fixture.tick();
+  fixture.plan_with();
+  CHECK(fixture.proposed() == std::vector<std::uint32_t>{2});
+  fixture.commit();
+  CHECK(fixture.running().front()->blocks.committed() == kSnapshotPositions);
+}
+
 TEST_CASE("proposals: the tenant pays for all rows and is served those that stay") {
   Proposing fixture;
   fixture.submit(fixture.lease(1, 20), "r", 4, 20);
