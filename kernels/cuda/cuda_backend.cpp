@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "kernels/cuda/device/rope_params.hpp"
@@ -166,12 +167,17 @@ LaunchStatus CudaBackend::recurrence(const LaunchContext& context, const Recurre
   expect_within_limits(cuda_->limits, context, args);
   cuda_->prepared.overwrite(args.x);
   cuda_->prepared.overwrite(args.out);
+  // Each unit plans both launches. The pieces are checked in the first one only, and in none of a
+  // step that replays a graph.
+  std::optional<device::HeadPieces> pieces;
   return cuda_->runner->launch_all(context, label(context, LaunchSite::StateUpdate),
                                    label(context, LaunchSite::StateUpdate, Touches::TenantMemory),
                                    [&](const LaunchPermit& permit) {
+                                     if (!pieces)
+                                       pieces = head_pieces(args.pieces.first(args.n_heads));
                                      return plan_recurrence(
                                          cuda_->runner->plan_context(context), args,
-                                         cuda_->step().state_tables(),
+                                         cuda_->step().state_tables(), *pieces,
                                          {.step_bias = permit.open(args.step_bias),
                                           .decay_rates = permit.open(args.decay_rates),
                                           .skip = open_or_null(permit, args.skip)});

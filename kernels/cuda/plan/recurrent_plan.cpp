@@ -5,9 +5,7 @@
 #include "common/expects.hpp"
 
 namespace leasehold::cuda {
-namespace {
 
-/// The places of pieces of one size. Checks each of them.
 device::HeadPieces head_pieces(std::span<const StatePiece> pieces) {
   const StatePiece first = pieces.front();
   const auto in_block = [&](std::uint32_t block) {
@@ -28,8 +26,6 @@ device::HeadPieces head_pieces(std::span<const StatePiece> pieces) {
     expects(all.of(head) == pieces[head], "the pieces of heads lie one behind the other");
   return all;
 }
-
-}  // namespace
 
 KernelLaunch plan_convolution(const PlanContext& context, const ConvolutionArgs& args,
                               device::StateTables states, const float* weight, const float* bias) {
@@ -54,6 +50,7 @@ KernelLaunch plan_convolution(const PlanContext& context, const ConvolutionArgs&
 
 std::vector<KernelLaunch> plan_recurrence(const PlanContext& context, const RecurrenceArgs& args,
                                           device::StateTables states,
+                                          const device::HeadPieces& pieces,
                                           const RecurrenceVectors& vectors) {
   constexpr std::uint32_t kThreads = 128;
   const KernelParams params(
@@ -66,7 +63,7 @@ std::vector<KernelLaunch> plan_recurrence(const PlanContext& context, const Recu
                                .decay_rates = vectors.decay_rates,
                                .skip = vectors.skip,
                                .out = args.out,
-                               .pieces = head_pieces(args.pieces.first(args.n_heads)),
+                               .pieces = pieces,
                                .row_width = args.row_width,
                                .query_offset = args.query_offset,
                                .key_offset = args.key_offset,

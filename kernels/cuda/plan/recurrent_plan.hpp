@@ -4,6 +4,7 @@
 /// is a separate argument. Pure; the results have the reference backend's bits.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kernels/cuda/device/recurrent_params.hpp"
@@ -22,10 +23,14 @@ struct RecurrenceVectors {
   const float* skip;  ///< Null: none.
 };
 
-/// Two launches: the first one prepares the rows, the second one reaches tenant memory.
-/// Precondition: the pieces lie as StateLayout places them.
+/// The places of the pieces of a layer's heads. Precondition: they lie as StateLayout places them.
+device::HeadPieces head_pieces(std::span<const StatePiece> pieces);
+
+/// Two launches: the first one prepares the rows, the second one reaches tenant memory. `pieces`
+/// are those of args.pieces.
 std::vector<KernelLaunch> plan_recurrence(const PlanContext& context, const RecurrenceArgs& args,
                                           device::StateTables states,
+                                          const device::HeadPieces& pieces,
                                           const RecurrenceVectors& vectors);
 
 }  // namespace leasehold::cuda
