@@ -52,6 +52,7 @@ struct BackendLimits {
   std::uint32_t n_kv_groups = 1;  ///< KvLayout::n_groups().
   /// The most blocks of a copy of a sequence's recurrent state; 0: no layer has such a state.
   std::uint32_t state_blocks = 0;
+  std::uint32_t state_key_dim = 0;  ///< Elements of a key of such a state.
   std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.
 };
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/cuda/device/attention_params.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/plan/recurrent_plan.hpp"
 
@@ -12,13 +13,30 @@ namespace leasehold::cuda {
 namespace {
 
 /// Rejects models that the kernels do not support.
-Result<void> check_limits(const BackendLimits& limits) {
-  if (limits.head_dim <= device::kMaxHeadDim) return {};
-  return fail(
-      Errc::DeviceUnsupported,
-      fmt::format("the model's heads have {} elements, but the CUDA kernels support at most "
-                  "{}; use --device cpu",
-                  limits.head_dim, device::kMaxHeadDim));
+Result<void> check_limits(const BackendLimits& limits, RowArithmetic rows) {
+  if (limits.head_dim > device::kMaxHeadDim)
+    return fail(
+        Errc::DeviceUnsupported,
+        fmt::format("the model's heads have {} elements, but the CUDA kernels support at most "
+                    "{}; use --device cpu",
+                    limits.head_dim, device::kMaxHeadDim));
+  if (rows == RowArithmetic::Halves && limits.n_heads > device::kMaxMergedHeads)
+    return fail(
+        Errc::DeviceUnsupported,
+        fmt::format("the model has {} heads, but the CUDA kernels support at most {} in f16; use "
+                    "--arithmetic f32 or int8",
+                    limits.n_heads, device::kMaxMergedHeads));
+  return {};
+}
+
+/// Rejects models whose recurrence needs more shared memory than a block has on this card.
+Result<void> check_shared_memory(const BackendLimits& limits, const DeviceProperties& card) {
+  const std::uint32_t most = most_state_keys(card.max_shared_bytes);
+  if (limits.state_key_dim <= most) return {};
+  return fail(Errc::DeviceUnsupported,
+              fmt::format("the keys of the model's recurrent state have {} elements, but this card "
+                          "has shared memory for {}; use --device cpu",
+                          limits.state_key_dim, most));
 }
 
 }  // namespace
@@ -27,9 +45,10 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const Context& context,
                                                          const BackendLimits& limits,
                                                          const ThreadGate& gate,
                                                          CudaOptions options) {
-  TRY(check_limits(limits));
+  TRY(check_limits(limits, options.rows));
   std::unique_ptr<CudaResources> cuda =
       TRY(CudaResources::create(context, limits, gate, std::move(options)));
+  TRY(check_shared_memory(limits, cuda->card));
   Launcher& launcher = cuda->launcher();
   Scratch scratch;
   scratch.memory = TRY(launcher.zeroed_buffer(aligned(limits.scratch_bytes)));

@@ -29,6 +29,7 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .n_vocab = config.n_vocab,
           .n_kv_groups = leasehold::kv_layout(config, KvType::F32).n_groups(),
           .state_blocks = most_state_blocks(config),
+          .state_key_dim = config.recurrent.key_dim,
           .scratch_bytes = step_buffer_bytes(config, limits)};
 }
 

@@ -5,6 +5,12 @@
 #include "common/expects.hpp"
 
 namespace leasehold::cuda {
+namespace {
+
+/// Dynamic shared memory of a block per element of a key: a tile of the state, a key and a query.
+constexpr std::uint32_t kBytesPerKey = (device::kStateColumns + 2) * sizeof(float);
+
+}  // namespace
 
 device::HeadPieces head_pieces(std::span<const StatePiece> pieces) {
   const StatePiece first = pieces.front();
@@ -25,6 +31,11 @@ device::HeadPieces head_pieces(std::span<const StatePiece> pieces) {
   for (std::uint32_t head = 0; head < pieces.size(); ++head)
     expects(all.of(head) == pieces[head], "the pieces of heads lie one behind the other");
   return all;
+}
+
+std::uint32_t most_state_keys(std::uint32_t max_shared_bytes) {
+  constexpr std::uint32_t kStaticBytes = 1024;  // more than the kernel has
+  return max_shared_bytes > kStaticBytes ? (max_shared_bytes - kStaticBytes) / kBytesPerKey : 0;
 }
 
 KernelLaunch plan_convolution(const PlanContext& context, const ConvolutionArgs& args,
@@ -75,8 +86,6 @@ std::vector<KernelLaunch> plan_recurrence(const PlanContext& context, const Recu
                                .alternates_groups = args.alternates_groups ? 1u : 0u,
                                .is_delta = args.rule == RecurrenceRule::Delta ? 1u : 0u,
                                .epsilon = args.epsilon});
-  const auto tile_bytes =
-      static_cast<std::uint32_t>((device::kStateColumns + 2) * args.key_dim * sizeof(float));
   return {
       {.kernel = "lh_prepare_recurrence",
        .grid = {context.n_rows},
@@ -85,7 +94,7 @@ std::vector<KernelLaunch> plan_recurrence(const PlanContext& context, const Recu
       {.kernel = "lh_recurrence",
        .grid = {blocks_for(args.value_dim, device::kStateColumns), args.n_heads, context.n_rows},
        .block_threads = kWarpThreads,
-       .shared_bytes = tile_bytes,
+       .shared_bytes = kBytesPerKey * args.key_dim,
        .params = params}};
 }
 

@@ -23,6 +23,9 @@ struct RecurrenceVectors {
   const float* skip;  ///< Null: none.
 };
 
+/// The widest keys whose recurrence fits the shared memory of a block.
+std::uint32_t most_state_keys(std::uint32_t max_shared_bytes);
+
 /// The places of the pieces of a layer's heads. Precondition: they lie as StateLayout places them.
 device::HeadPieces head_pieces(std::span<const StatePiece> pieces);
 

@@ -156,6 +156,10 @@ bool is_under_mps() {
   return number_of("FAKE_CUDA_MPS", 0) != 0;
 }
 
+int shared_memory_kib() {
+  return number_of("FAKE_CUDA_SHARED_KIB", 227);
+}
+
 void set_current_context(CUcontext context) {
   current = context;
 }

@@ -38,8 +38,10 @@ CUcontext primary_context();
 CUcontext retain_context();
 bool release_context();  ///< False if it is not retained.
 bool has_context();
-int compute_mode();   ///< Reads the environment on every call.
-bool is_under_mps();  ///< Reads the environment on every call.
+// These read the environment on every call.
+int compute_mode();
+bool is_under_mps();
+int shared_memory_kib();
 void set_current_context(CUcontext context);
 
 }  // namespace leasehold::fake_cuda

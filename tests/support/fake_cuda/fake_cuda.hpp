@@ -13,6 +13,7 @@
 ///     memory; without it each process has a card of its own
 /// Read at every call: FAKE_CUDA_COMPUTE_MODE (0), by cuda.h's numbers; in any other mode no
 /// process can create a context. FAKE_CUDA_MPS (0): if not 0, MPS serves the card.
+/// FAKE_CUDA_SHARED_KIB (227): the most shared memory of a block.
 ///
 /// Stricter than a card: new memory holds 0xAB, dynamic shared memory NaNs; copies happen as late
 /// as allowed; every kernel has a KiB of static shared memory; descriptors survive an exec; host

@@ -1,5 +1,8 @@
 /// A failing driver: a typed error at creation, a fault in a step, and no launch after a fault.
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 #include "kernels/cuda/kernel_image.hpp"
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
@@ -29,6 +32,35 @@ TEST_CASE("cuda backend: too little memory is an error that says what to do") {
   CHECK(device.code == Errc::OutOfMemory);
   CHECK(contains(device.detail, "choose a smaller model"));
   CHECK(creation_error("cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY).code == Errc::OutOfMemory);
+}
+
+TEST_CASE("cuda backend: a model that the kernels or the card cannot compute is refused") {
+  const auto refusal = [](BackendLimits limits, cuda::CudaOptions options) {
+    FakeTable table;
+    const auto made =
+        cuda::CudaBackend::create(test_card(), limits, table.gate(), std::move(options));
+    return made ? std::string("created")
+                : fmt::format("{}: {}", name(made.error().code), made.error().detail);
+  };
+  const auto with = [](auto member, std::uint32_t value) {
+    BackendLimits limits = kLimits;
+    limits.*member = value;
+    return limits;
+  };
+  using Catch::Matchers::StartsWith;
+  CHECK_THAT(refusal(with(&BackendLimits::head_dim, 577), {}),
+             StartsWith("DeviceUnsupported: the model's heads have 577 elements"));
+  const BackendLimits many_heads = with(&BackendLimits::n_heads, 129);
+  CHECK_THAT(refusal(many_heads, {.rows = cuda::RowArithmetic::Halves}),
+             StartsWith("DeviceUnsupported: the model has 129 heads"));
+  CHECK(refusal(many_heads, {.rows = cuda::RowArithmetic::Floats}) == "created");
+  CHECK(refusal(with(&BackendLimits::state_key_dim, 1024), {}) == "created");
+  ::setenv("FAKE_CUDA_SHARED_KIB", "64", 1);
+  CHECK_THAT(refusal(with(&BackendLimits::state_key_dim, 512), {}),
+             StartsWith("DeviceUnsupported: the keys of the model's recurrent state have 512 "
+                        "elements, but this card has shared memory for 474"));
+  CHECK(refusal(with(&BackendLimits::state_key_dim, 474), {}) == "created");
+  ::unsetenv("FAKE_CUDA_SHARED_KIB");
 }
 
 TEST_CASE("cuda backend: an image that the card rejects is an unsupported device") {
