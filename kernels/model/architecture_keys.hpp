@@ -81,6 +81,13 @@ class ArchitectureKeys {
     return file_.get_or<T>(key(suffix), std::move(fallback));
   }
 
+  /// A number, whether the file has it as an integer or not.
+  Result<float> number_or(std::string_view suffix, float fallback) const {
+    if (!has(suffix)) return fallback;
+    if (const auto integer = get<std::int64_t>(suffix)) return static_cast<float>(*integer);
+    return get<float>(suffix);
+  }
+
   /// Returns `value` if it is strictly between `low` and `high`.
   Result<float> between(std::string_view suffix, float low, float high, float value) const {
     if (value > low && value < high) return value;

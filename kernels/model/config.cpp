@@ -84,7 +84,7 @@ Result<void> read_layer_embedding(const ArchitectureKeys& keys, ModelConfig& con
 /// Zero is accepted as "none", because some converters write it.
 Result<void> reject_keys(const ArchitectureKeys& keys, std::span<const UnsupportedKey> rejected) {
   for (const UnsupportedKey& unsupported_key : rejected) {
-    const float value = TRY(keys.get_or<float>(unsupported_key.suffix, 0.0f));
+    const float value = TRY(keys.number_or(unsupported_key.suffix, 0.0f));
     if (value != 0.0f && value != unsupported_key.neutral_value)
       return keys.unsupported("{} is {}; this build computes without it",
                               keys.key(unsupported_key.suffix), value);
@@ -238,8 +238,13 @@ Result<std::uint32_t> read_vocabulary_size(const GgufFile& file, const Architect
 Result<PoolingType> read_pooling_type(const ArchitectureKeys& keys) {
   constexpr std::string_view kKey = "pooling_type";
   const auto type = TRY(keys.get_or<std::uint32_t>(kKey, 0));
+  if (type == static_cast<std::uint32_t>(PoolingType::Rank))
+    return keys.unsupported(
+        "{} is {}, rank: a model that scores pairs of texts; this build computes texts and "
+        "embeddings, of the poolings last and mean",
+        keys.key(kKey), type);
   if (type <= static_cast<std::uint32_t>(PoolingType::Rank)) return static_cast<PoolingType>(type);
-  return keys.unsupported("{} is {}; this build knows the types 0 to 4", keys.key(kKey), type);
+  return keys.unsupported("{} is {}; this build knows the types 0 to 3", keys.key(kKey), type);
 }
 
 }  // namespace

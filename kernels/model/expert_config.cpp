@@ -56,8 +56,8 @@ Result<void> read_groups(const ArchitectureKeys& keys, ExpertConfig& experts) {
   experts.n_groups = TRY(keys.count(kCount, kMaxExpertGroups));
   experts.n_groups_used = TRY(keys.count(kUsed, kMaxExpertGroups));
   if (experts.n_experts % experts.n_groups != 0)
-    return keys.corrupt("{} experts do not divide into {} groups", experts.n_experts,
-                        experts.n_groups);
+    return keys.corrupt("{}: {} experts do not divide into {} groups", keys.key(kCount),
+                        experts.n_experts, experts.n_groups);
   const std::uint32_t reachable = experts.n_groups_used * (experts.n_experts / experts.n_groups);
   if (experts.n_groups_used > experts.n_groups || experts.n_used > reachable)
     return keys.corrupt("{} is {} of {} groups, for {} experts of a row", keys.key(kUsed),

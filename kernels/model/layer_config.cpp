@@ -27,8 +27,8 @@ Result<void> read_kv_heads(const ArchitectureKeys& keys, const Architecture& arc
         keys.counts(kKey, may_lack ? 0 : 1, kMaxHeads, config.n_layers + config.n_skipped_layers));
   for (std::uint32_t layer = 0; layer < config.n_layers; ++layer) {
     if (counts[layer] > 0 && config.n_heads % counts[layer] != 0)
-      return keys.corrupt("{} heads cannot share {} kv heads evenly", config.n_heads,
-                          counts[layer]);
+      return keys.corrupt("{} is {}, which {} heads cannot share evenly", keys.key(kKey),
+                          counts[layer], config.n_heads);
     config.layers[layer].n_kv_heads = counts[layer];
     config.n_kv_heads = std::max(config.n_kv_heads, counts[layer]);
   }
@@ -84,8 +84,9 @@ Result<void> read_latent_heads(const GgufFile& file, const ArchitectureKeys& key
   config.n_kv_heads = 1;
   config.head_dim = config.latent.rank + TRY(read_rotated_dim(keys));
   if (config.head_dim > kMaxHeadDim)
-    return keys.unsupported("keys are {} wide; this build supports at most {}", config.head_dim,
-                            kMaxHeadDim);
+    return keys.unsupported("{} and {} make keys of {}; this build supports at most {}",
+                            keys.key("attention.kv_lora_rank"), keys.key("rope.dimension_count"),
+                            config.head_dim, kMaxHeadDim);
   for (LayerConfig& layer : config.layers) {
     layer.n_kv_heads = config.n_kv_heads;
     layer.head_dim = config.head_dim;
@@ -103,8 +104,8 @@ Result<void> read_attention(const GgufFile& file, const ArchitectureKeys& keys,
   TRY(read_kv_heads(keys, architecture, config));
   const bool has_head_dim = keys.has("attention.key_length");
   if (!has_head_dim && config.n_embd % config.n_heads != 0)
-    return keys.corrupt("a width of {} does not divide into {} heads", config.n_embd,
-                        config.n_heads);
+    return keys.corrupt("{} is {}, which does not divide into {} heads",
+                        keys.key("embedding_length"), config.n_embd, config.n_heads);
   const std::uint32_t default_head_dim = config.n_embd / config.n_heads;
   config.head_dim = TRY(keys.count_or("attention.key_length", kMaxHeadDim, default_head_dim));
   if (config.head_dim > kMaxHeadDim)
@@ -112,8 +113,9 @@ Result<void> read_attention(const GgufFile& file, const ArchitectureKeys& keys,
                             kMaxHeadDim);
   const auto value_dim = TRY(keys.count_or("attention.value_length", kMaxHeadDim, config.head_dim));
   if (value_dim != config.head_dim)
-    return keys.unsupported("keys are {} wide and values {}; this build needs them equal",
-                            config.head_dim, value_dim);
+    return keys.unsupported("{} is {} and {} is {}; this build needs them equal",
+                            keys.key("attention.key_length"), config.head_dim,
+                            keys.key("attention.value_length"), value_dim);
   TRY(read_window_heads(keys, config));
   return read_shared_kv(keys, config);
 }

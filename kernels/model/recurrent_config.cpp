@@ -87,15 +87,18 @@ Result<void> read_mixers(const ArchitectureKeys& keys, const Architecture& archi
     const bool has_feed_forward = shape.n_ff > 0 || config.experts.in_layer(layer);
     if (rule.excludes_feed_forward && has_feed_forward && !recurrent[layer])
       return keys.unsupported(
-          "layer {} has attention and a feed-forward; this build computes {} "
+          "{} and {} give layer {} attention and a feed-forward; this build computes {} "
           "with one of them in a layer",
-          layer, architecture.name);
+          keys.key("attention.head_count_kv"), keys.key("feed_forward_length"), layer,
+          architecture.name);
     if (!recurrent[layer]) continue;
     shape.mixer = rule.excludes_feed_forward && has_feed_forward ? Mixer::None : rule.mixer;
     shape.n_kv_heads = 0;
   }
   if (std::ranges::all_of(recurrent, [](bool is_recurrent) { return is_recurrent; }))
-    return keys.unsupported("no layer has attention; this build needs one");
+    return keys.unsupported(
+        "no layer has attention by {}; this build needs one",
+        keys.key(rule.attention_every > 0 ? kInterval : "attention.head_count_kv"));
   config.recurrent = TRY(read_shape(keys, rule, config));
   return {};
 }

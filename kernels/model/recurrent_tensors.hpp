@@ -91,7 +91,7 @@ inline constexpr TensorSpec kMamba2Recurrent[] = {
      .columns = TensorDim::Taps,
      .rows = TensorDim::Channels,
      .is_f32 = true},
-    {"ssm_conv1d.bias", TensorDim::Channels, TensorDim::One, Presence::Optional},
+    {"ssm_conv1d.bias", TensorDim::Channels, TensorDim::One},
     {"ssm_dt.bias", TensorDim::RecurrentHeads, TensorDim::One},
     {.name = "ssm_a", .columns = TensorDim::One, .rows = TensorDim::RecurrentHeads, .is_f32 = true},
     {.name = "ssm_d", .columns = TensorDim::One, .rows = TensorDim::RecurrentHeads, .is_f32 = true},

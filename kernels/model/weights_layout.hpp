@@ -47,7 +47,7 @@ struct WeightTensor {
   /// Where the rows are if the file fuses tensors, or has a tensor per expert: one after the other.
   /// Empty: the tensor with this name has all rows.
   std::vector<WeightPiece> pieces = {};
-  /// Each piece is a matrix of which the weight has the columns as rows; see transposed_weight.hpp.
+  /// The columns of each piece are rows of the weight; see transposed_weight.hpp.
   bool is_transposed = false;
 
   bool operator==(const WeightTensor&) const = default;

@@ -153,6 +153,7 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
   const Architecture& row = request.row();
   if (row.expert_gating != ExpertGating::Sigmoid && !row.reads_expert_gating) return;
   metadata.add(key("expert_gating_func"), 2u);
+  if (!row.reads_expert_weights_norm) return;  // other programs do not scale their weights
   metadata.add(key("expert_weights_norm"), true);
   metadata.add(key("expert_weights_scale"), kExpertScale);
 }
@@ -225,7 +226,8 @@ void add_layer_sizes(Metadata& metadata, const ModelRequest& request) {
     add_per_layer(metadata, key("attention.head_count_kv"), config,
                   [&](std::uint32_t i) { return config.layers[i].n_kv_heads; });
   else
-    metadata.add(key("attention.head_count_kv"), config.n_kv_heads);
+    metadata.add(key("attention.head_count_kv"),
+                 request.latent_shape.has_fused_heads ? request.shape.heads : config.n_kv_heads);
   if (request.row().has_latent_attention) return add_latent(metadata, request);
   metadata.add(key("attention.key_length"), request.shape.head_dim());
   metadata.add(key("attention.value_length"), request.shape.head_dim());

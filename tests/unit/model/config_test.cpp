@@ -178,6 +178,16 @@ TEST_CASE("config: granite's scales are read; the residual's is moved into the o
                   "granite.logit_scale"}});
 }
 
+TEST_CASE("config: a key that changes nothing is ignored, whatever its type") {
+  CHECK(config_of(tiny_model("ernie4_5-moe").set("ernie4_5-moe.interleave_moe_layer_step", 1u))
+            .has_value());
+  CHECK(config_of(tiny_llama().set("llama.attention.shared_kv_layers", 0u)).has_value());
+  check_refused({{tiny_model("ernie4_5-moe").set("ernie4_5-moe.interleave_moe_layer_step", 2u),
+                  Errc::UnsupportedModel, "ernie4_5-moe.interleave_moe_layer_step is 2"},
+                 {tiny_model("ernie4_5-moe").set("ernie4_5-moe.interleave_moe_layer_step", "two"),
+                  Errc::UnsupportedModel, "interleave_moe_layer_step"}});
+}
+
 TEST_CASE("config: other unsupported metadata is refused by its key") {
   for (const std::string key :
        {"attention.scale", "attention.clamp_kqv", "attention.max_alibi_bias",
@@ -194,7 +204,9 @@ TEST_CASE("config: the pooling of embeddings is the file's") {
   CHECK(config_of(tiny_llama())->pooling_type == PoolingType::None);
   CHECK(config_of(tiny_llama().set("llama.pooling_type", 3u))->pooling_type == PoolingType::Last);
   check_refused(
-      {{tiny_llama().set("llama.pooling_type", 5u), Errc::UnsupportedModel, "llama.pooling_type"}});
+      {{tiny_llama().set("llama.pooling_type", 4u), Errc::UnsupportedModel,
+        "llama.pooling_type is 4, rank"},
+       {tiny_llama().set("llama.pooling_type", 5u), Errc::UnsupportedModel, "llama.pooling_type"}});
 }
 
 TEST_CASE("config: a sliding window limits the context") {

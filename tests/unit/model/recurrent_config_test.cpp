@@ -100,9 +100,9 @@ TEST_CASE("recurrent: layers without kv heads have the family's mixer") {
   CHECK(mixers_of(nemotron) == std::vector{Mixer::Mamba2, Mixer::None, kAttention, Mixer::Mamba2});
   check_refused(
       {{GgufBuilder(nemotron).set("nemotron_h.feed_forward_length", Numbers{0, 64, 64, 0}),
-        Errc::UnsupportedModel, "layer 2 has attention and a feed-forward"},
+        Errc::UnsupportedModel, "layer 2 attention and a feed-forward"},
        {GgufBuilder(nemotron).set("nemotron_h.attention.head_count_kv", Numbers{0, 3, 2, 0}),
-        Errc::FileCorrupt, "3 kv heads"},
+        Errc::FileCorrupt, "head_count_kv is 3"},
        {tiny_model("qwen3").set("qwen3.attention.head_count_kv", Numbers{0, 2}), Errc::FileCorrupt,
         "has the element 0"}});
 }
