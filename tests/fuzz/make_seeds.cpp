@@ -8,10 +8,14 @@
 
 #include "common/random.hpp"
 #include "ipc/segment/segment_layout.hpp"
+#include "kernels/model/architecture.hpp"
 #include "tests/support/gguf_builder.hpp"
+#include "tests/support/seed_model.hpp"
+#include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tests/unit/ipc/control/message_samples.hpp"
 #include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
+#include "tools/make_model/write_model.hpp"
 #include "worker/kv/record_layout.hpp"
 #include "worker/kv/sequence_record.hpp"
 
@@ -77,6 +81,34 @@ void write_models() {
       byte_vocabulary({{"c", "a"}, {" ", "a"}, {"a", "b"}}, {{"<e>", 3}}, "qwen2");
   write_seed("gguf_fuzz", "byte-level", byte_level.bytes());
   write_seed("gguf_fuzz", "empty", GgufBuilder{}.bytes());
+}
+
+/// A file of each architecture, and one in three parts.
+void write_architectures() {
+  const TemporaryDirectory folder = TemporaryDirectory::create("seeds").value();
+  const auto bytes_of = [](const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream bytes;
+    bytes << file.rdbuf();
+    return bytes.str();
+  };
+  const std::string path = folder.file("m.gguf");
+  for (const Architecture& row : architectures()) {
+    REQUIRE(make_model::write_model(seed_request(row), path, [](auto, auto) {}));
+    write_seed("gguf_fuzz", std::string(row.name), bytes_of(path));
+  }
+  make_model::ModelRequest request = seed_request(architectures().front());
+  request.parts = 3;
+  REQUIRE(make_model::write_model(request, path, [](auto, auto) {}));
+  std::string sizes;
+  std::string files;
+  for (std::uint32_t part = 0; part < request.parts; ++part) {
+    const std::string bytes = bytes_of(make_model::part_path(path, part, request.parts));
+    if (part + 1 < request.parts) sizes += image(static_cast<std::uint16_t>(bytes.size()));
+    files += bytes;
+  }
+  write_seed("gguf_split_fuzz", "model",
+             image(std::uint8_t{2}) + image(std::uint8_t{1}) + sizes + files);
 }
 
 void write_split_models() {
@@ -202,6 +234,7 @@ TEST_CASE("fuzz: make_fuzz_seeds writes the seeds of all targets", "[.][seeds]")
   write_lines();
   write_gateway();
   write_models();
+  write_architectures();
   write_split_models();
   write_segments();
   write_record();
