@@ -21,6 +21,7 @@
 #include "tests/checks/bench/serve_bench.hpp"
 #include "tests/checks/bench/sleep_bench.hpp"
 #include "tests/checks/bench/speculate_bench.hpp"
+#include "tests/checks/bench/state_bench.hpp"
 #include "tests/checks/bench/swap_bench.hpp"
 
 namespace leasehold::bench {
@@ -168,6 +169,15 @@ void describe(CLI::App& app, SwapBenchConfig& config) {
   add_number(app, "--rounds", config.rounds, "Rounds, each measuring everything once", 1, 1'000);
 }
 
+void describe(CLI::App& app, StateBenchConfig& config) {
+  add_model(app, config.model_path);
+  add_number(app, "--streams", config.streams, "Texts that decode at the same time", 1, 64);
+  add_number(app, "--prompt-tokens", config.prompt_tokens, "Tokens of the longest prompt", 257,
+             1 << 16);
+  add_number(app, "--rounds", config.rounds, "Rounds, each with and without snapshots in turn", 1,
+             100);
+}
+
 void describe(CLI::App& app, SleepBenchConfig& config) {
   add_bin_dir(app, config.bin_dir);
   add_model(app, config.model_path);
@@ -303,6 +313,7 @@ std::vector<Command> commands() {
       command("serve", "Measure running streams while a long prompt arrives", measure_serve),
       command("http", "Measure what HTTP costs beside the tenants' socket", measure_http),
       command("speculate", "Measure texts with and without proposed tokens", measure_speculation),
+      command("states", "Measure steps beside snapshots of recurrent states", measure_states),
       command("swap", "Measure swapping a text out and in, and computing it again", measure_swap),
       command("sleep", "Measure a worker's sleep and wake beside a load", measure_sleep),
       command("recover", "Measure deaths of workers and rebinds in each mode", measure_recover),
