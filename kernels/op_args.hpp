@@ -54,8 +54,21 @@ struct RowRef {
 };
 
 /// The blocks of one sequence in one group of layers (KvLayout): block i holds positions
-/// [16i, 16i + 16). Blocks that no row reads or writes may be null.
-using BlockTableView = std::span<const Leased<std::byte>>;
+/// [16i, 16i + 16). No row reads or writes a block before `first`, such as one that the window of
+/// the group has left; other blocks that no row reads or writes may be null.
+struct BlockTableView {
+  std::span<const Leased<std::byte>> blocks;  ///< Block `first` and those after it.
+  std::uint32_t first = 0;
+
+  BlockTableView() = default;
+  BlockTableView(std::span<const Leased<std::byte>> from_first, std::uint32_t first_block = 0)
+      : blocks(from_first), first(first_block) {}
+
+  /// Block `index` of the positions; null before `first`.
+  Leased<std::byte> operator[](std::size_t index) const {
+    return index < first ? Leased<std::byte>{} : blocks[index - first];
+  }
+};
 
 /// The input of a step. The backend receives it before the launches, whose arguments refer to parts
 /// of it. All of it is host memory and does not change until the step is finished.

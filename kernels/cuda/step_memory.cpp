@@ -50,8 +50,7 @@ void StepMemory::put(std::size_t offset, std::span<const T> values) {
   std::copy(values.begin(), values.end(), reinterpret_cast<T*>(host_head_.data() + offset));
 }
 
-/// Leaves out the null blocks before a window: `first` is where the table's block 0 would be, which
-/// may be before the start of the addresses.
+/// `first` is where the table's block 0 would be, which may be before the start of the addresses.
 StepMemory::PutTables StepMemory::put_tables(const StepInput& input, const LaunchPermit& permit) {
   const std::span<const BlockTableView> tables = input.block_tables;
   const std::uint32_t n_sequences = input.gates->sequence_count();
@@ -60,12 +59,10 @@ StepMemory::PutTables StepMemory::put_tables(const StepInput& input, const Launc
   const std::size_t room = host_tables_.size_bytes() / sizeof(std::uint64_t);
   PutTables made;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    const auto begin = std::ranges::find_if(tables[t], [](auto block) { return bool{block}; });
-    const BlockTableView kept(begin, tables[t].end());
     first[t / n_sequences * kMaxStepSequences + t % n_sequences] =
-        static_cast<std::uint32_t>(made.count - (tables[t].size() - kept.size()));
-    expects(made.count + kept.size() <= room, "block tables fit the longest context");
-    for (const Leased<std::byte> block : kept) {
+        static_cast<std::uint32_t>(made.count - tables[t].first);
+    expects(made.count + tables[t].blocks.size() <= room, "block tables fit the longest context");
+    for (const Leased<std::byte> block : tables[t].blocks) {
       const std::uint64_t address = device_address(permit.open(block));
       made.is_uploaded &= made.count < n_uploaded_ && addresses[made.count] == address;
       addresses[made.count++] = address;

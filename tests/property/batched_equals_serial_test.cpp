@@ -128,7 +128,7 @@ class BarePass {
       }
       last.push_back(static_cast<std::uint32_t>(rows.size() - 1));
     }
-    const std::array<BlockTableView, 2> views{tables[0], tables[1]};
+    const std::array<BlockTableView, 2> views{BlockTableView(tables[0]), BlockTableView(tables[1])};
     model_.forward(weights_, {.gates = &gates,
                               .rows = rows,
                               .tokens = row_tokens,

@@ -22,17 +22,18 @@ LeaseId lease_of(const Sequence& sequence, std::uint32_t block) {
   return is_published ? *sequence.shared_lease : sequence.request.lease;
 }
 
-/// A table for each group of layers. The blocks that a group with a window has left are null.
+/// A table for each group of layers. That of a group with a window begins with the window's blocks.
 Result<StepBatch::Tables> tables_of(const Sequence& sequence, const LeaseMemory& memory) {
   const std::span<const BlockId> blocks = sequence.blocks.blocks();
   const WindowBlocks& windows = sequence.blocks.windows();
   StepBatch::Tables tables(1 + windows.shape().window.n_groups);
   for (std::uint32_t i = 0; i < blocks.size(); ++i)
-    tables[0].push_back(TRY(memory.address(lease_of(sequence, i), blocks[i])));
+    tables[0].blocks.push_back(TRY(memory.address(lease_of(sequence, i), blocks[i])));
   for (std::size_t group = 1; group < tables.size(); ++group) {
-    tables[group].resize(windows.first());
+    tables[group].first = windows.first();
     for (std::uint32_t i = windows.first(); i < windows.end(); ++i)
-      tables[group].push_back(TRY(memory.address(lease_of(sequence, i), windows.of(i)[group - 1])));
+      tables[group].blocks.push_back(
+          TRY(memory.address(lease_of(sequence, i), windows.of(i)[group - 1])));
   }
   return tables;
 }
@@ -117,7 +118,8 @@ void StepBatch::add_pooled_rows(const PlannedRows& part, std::uint32_t first_row
 ForwardInput StepBatch::input() const {
   block_tables_.clear();
   for (std::size_t group = 0; !tables_.empty() && group < tables_.front().size(); ++group)
-    for (const Tables& tables : tables_) block_tables_.emplace_back(tables[group]);
+    for (const Tables& tables : tables_)
+      block_tables_.emplace_back(tables[group].blocks, tables[group].first);
   state_tables_.clear();
   for (const StateAddresses& state : states_)
     state_tables_.push_back({.from = state.from, .to = state.to});

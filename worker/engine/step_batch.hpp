@@ -22,8 +22,12 @@ Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
 
 class StepBatch {
  public:
-  /// The block tables of a sequence, [n_groups].
-  using Tables = std::vector<std::vector<Leased<std::byte>>>;
+  /// The blocks of a sequence in a group of layers, from block `first` of its positions on.
+  struct Table {
+    std::vector<Leased<std::byte>> blocks;
+    std::uint32_t first = 0;
+  };
+  using Tables = std::vector<Table>;  // [n_groups]
 
   /// `step` is unique per engine and starts at 1.
   StepBatch(std::uint64_t step, const StopFlags& stops, RefusalListener& listener)

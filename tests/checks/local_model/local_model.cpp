@@ -88,7 +88,8 @@ struct LocalModel::Impl {
   Result<void> copy(std::uint32_t sequence, std::uint32_t positions, const Blocks& to,
                     const Blocks& from);
   Result<void> check_capacity(std::span<const LocalRow> rows) const;
-  Blocks table_of(std::uint32_t group, std::uint32_t sequence, std::uint32_t position) const;
+  BlockTableView table_of(std::uint32_t group, std::uint32_t sequence,
+                          std::uint32_t position) const;
 };
 
 Result<void> LocalModel::Impl::make_backend() {
@@ -222,17 +223,15 @@ Result<void> LocalModel::Impl::copy(std::uint32_t sequence, std::uint32_t copied
   return {};
 }
 
-/// The table of a sequence whose next row is at `position`. In groups with a window, blocks that no
-/// row reads any more are null.
-LocalModel::Impl::Blocks LocalModel::Impl::table_of(std::uint32_t group, std::uint32_t sequence,
-                                                    std::uint32_t position) const {
+/// The table of a sequence whose next row is at `position`; in groups with a window, the blocks
+/// that later rows read.
+BlockTableView LocalModel::Impl::table_of(std::uint32_t group, std::uint32_t sequence,
+                                          std::uint32_t position) const {
   const std::uint32_t each = blocks_each(options);
-  const auto begin = tables[sequence].begin() + static_cast<std::ptrdiff_t>(group) * each;
-  Blocks table(begin, begin + each);
-  if (group > 0)
-    std::fill_n(table.begin(), transformer->kv_layout().window().first_block(position),
-                Leased<std::byte>{});
-  return table;
+  const std::uint32_t first =
+      group > 0 ? transformer->kv_layout().window().first_block(position) : 0;
+  return {std::span(tables[sequence]).subspan(std::size_t{group} * each + first, each - first),
+          first};
 }
 
 std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count, std::uint32_t first) {
@@ -301,16 +300,15 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
     refs.push_back({gates.sequence_count() - 1, parts.positions[row.sequence]++});
     tokens.push_back(row.token);
   }
-  std::vector<Impl::Blocks> tables;
+  std::vector<BlockTableView> tables;
   for (std::uint32_t group = 0; group < parts.transformer->kv_layout().n_groups(); ++group)
     for (const RowRef& at : sequences)
       tables.push_back(parts.table_of(group, at.sequence, at.position));
-  const std::vector<BlockTableView> views(tables.begin(), tables.end());
   const LaunchStatus status =
       parts.transformer->forward(*parts.weights, {.gates = &gates,
                                                   .rows = refs,
                                                   .tokens = tokens,
-                                                  .block_tables = views,
+                                                  .block_tables = tables,
                                                   .logit_rows = logit_rows,
                                                   .state_tables = state_tables});
   parts.live = status.live;

@@ -56,15 +56,14 @@ struct AttentionCase {
   /// these.
   Tables tables_for(std::span<const RowRef> read) const {
     Tables tables;
-    for (const BlockTableView table : kv.block_tables())
-      tables.blocks.emplace_back(table.begin(), table.end());
-    for (std::uint32_t s = 0; s < tables.blocks.size(); ++s) {
+    for (std::uint32_t s = 0; s < kv.block_tables().size(); ++s) {
       const auto row = std::ranges::find(read, s, &RowRef::sequence);
-      if (row == read.end()) continue;
-      const std::uint32_t n = first_position(row->position, window) / KvLayout::kBlockTokens;
-      std::fill_n(tables.blocks[s].begin(), n, Leased<std::byte>{});
+      const std::uint32_t n =
+          row == read.end() ? 0 : first_position(row->position, window) / KvLayout::kBlockTokens;
+      const std::span<const Leased<std::byte>> later = kv.block_tables()[s].blocks.subspan(n);
+      tables.blocks.emplace_back(later.begin(), later.end());
+      tables.views.emplace_back(tables.blocks.back(), n);
     }
-    for (const auto& blocks : tables.blocks) tables.views.emplace_back(blocks);
     return tables;
   }
   void set_sinks(SeededRandom& random) {

@@ -95,8 +95,8 @@ void DeviceArrays::reach(const WeightMatrix& matrix) {
 
 /// Cases protect the blocks of dead sequences, which no kernel may touch.
 void DeviceArrays::reach(std::span<const BlockTableView> tables, const KvLayer& layer) {
-  for (const BlockTableView table : tables)
-    for (const Leased<std::byte> block : table)
+  for (const BlockTableView& table : tables)
+    for (const Leased<std::byte> block : table.blocks)
       reach_->add(block, layer.offset_bytes + layer.size_bytes(), ProtectedMemory::Skip);
 }
 

@@ -55,9 +55,9 @@ void DeviceStep::run(const std::vector<cuda::KernelLaunch>& launches,
 }
 
 DeviceTables::DeviceTables(const KvFixture& kv) {
-  for (const BlockTableView table : kv.block_tables()) {
+  for (const BlockTableView& table : kv.block_tables()) {
     first.push_back(static_cast<std::uint32_t>(addresses.size()));
-    for (const Leased<std::byte> block : table)
+    for (const Leased<std::byte> block : table.blocks)
       addresses.push_back(reinterpret_cast<std::uint64_t>(address_of(block)));
   }
 }

@@ -143,17 +143,17 @@ TEST_CASE("cuda backend: a step uploads the mirror and block tables only if they
   CHECK(rig.all_logits() == before);
 
   const auto with_another_block = [](DecodeRig& of) {
-    std::vector<Leased<std::byte>> blocks(of.tables[0].begin(), of.tables[0].end());
+    std::vector<Leased<std::byte>> blocks(of.tables[0].blocks.begin(), of.tables[0].blocks.end());
     blocks[0] = blocks[1];
     return blocks;
   };
   const auto changed = with_another_block(rig);
-  rig.tables[0] = changed;
+  rig.tables[0] = BlockTableView(changed);
   CHECK(uploads_of_step(rig) == 2);
   CHECK(uploads_of_step(rig) == 1);
   DecodeRig fresh(plain);
   const auto also_changed = with_another_block(fresh);
-  fresh.tables[0] = also_changed;
+  fresh.tables[0] = BlockTableView(also_changed);
   fresh.step();
   CHECK(rig.logits(0) == fresh.logits(0));
   CHECK(rig.logits(0) != before[0]);

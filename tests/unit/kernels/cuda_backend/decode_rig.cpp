@@ -58,8 +58,9 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
   for (const Matrix* matrix : {&table_of_tokens_, &query_, &key_, &out_, &up_})
     reach_.add(matrix->view().data, matrix->n_out * row_size_bytes(matrix->type, matrix->n_in));
   reach_.add(norm_.at(), kWidth * sizeof(float));
-  for (const BlockTableView blocks : kv.block_tables())
-    for (const Leased<std::byte> block : blocks) reach_.add(block, kLayout.block_size_bytes());
+  for (const BlockTableView& table_of : kv.block_tables())
+    for (const Leased<std::byte> block : table_of.blocks)
+      reach_.add(block, kLayout.block_size_bytes());
   reach_.open();
 }
 
