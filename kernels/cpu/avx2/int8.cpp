@@ -28,19 +28,16 @@ template <TensorType kType, int kRows>
   load_codes<kType>(half_block, strip, codes);
 #pragma GCC unroll 4
   for (int begin = 0; begin < 4; begin += kAtOnce) {
-    __m256i pairs[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const std::int8_t* q = x[r].q + first + strip * kInt8Strip;
+      __m256i pairs = _mm256_maddubs_epi16(codes[begin], broadcast_word(q + begin * 4));
 #pragma GCC unroll 4
-    for (int quad = begin; quad < begin + kAtOnce; ++quad) {
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        const __m256i q = broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4);
-        const __m256i products = _mm256_maddubs_epi16(codes[quad], q);
-        pairs[r] = quad == begin ? products : _mm256_add_epi16(pairs[r], products);
-      }
+      for (int quad = begin + 1; quad < begin + kAtOnce; ++quad)
+        pairs = _mm256_add_epi16(pairs,
+                                 _mm256_maddubs_epi16(codes[quad], broadcast_word(q + quad * 4)));
+      sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
     }
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r)
-      sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs[r], factors));
   }
 }
 
@@ -54,14 +51,20 @@ template <TensorType kType, int kRows>
   static_assert(kFormat.high_bits == 0);
   __m256i codes[4];
   load_strip<kFormat.low_bits, 0>(half_block + kFormat.low_at(), nullptr, strip, codes);
-#pragma GCC unroll 4
-  for (int quad = 0; quad < 4; ++quad) {
-    const auto [elements, magnitudes] = signed_elements<kType>(codes[quad]);
-#pragma GCC unroll 4
+#pragma GCC unroll 2
+  for (int begin = 0; begin < 4; begin += 2) {
+    const SignedElements two[] = {signed_elements<kType>(codes[begin]),
+                                  signed_elements<kType>(codes[begin + 1])};
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const __m256i q = broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4);
-      const __m256i pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(q, elements));
-      sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
+      const std::int8_t* from = x[r].q + first + strip * kInt8Strip + begin * 4;
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i) {
+        const __m256i q = broadcast_word(from + i * 4);
+        const __m256i pairs =
+            _mm256_maddubs_epi16(two[i].magnitudes, _mm256_sign_epi8(q, two[i].elements));
+        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
+      }
     }
   }
 }
@@ -78,7 +81,7 @@ template <TensorType kType, int kRows>
   constexpr std::int32_t kOffset = kFormat.has_wide_codes() ? 0 : kFormat.offset;
   const __m256i ones = _mm256_set1_epi16(1);
   __m256i sums[kRows];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
     sums[r] = _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2),
                                 _mm256_set1_epi16(static_cast<short>(-kOffset)));
@@ -89,7 +92,7 @@ template <TensorType kType, int kRows>
                             ones, sums);
   }
   const HalfFactors factors = load_factors<kType>(block, half);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) end_block<kType>(factors, x[r], b, sums[r], chunk[r]);
 }
 
@@ -105,7 +108,7 @@ template <TensorType kType, int kRows>
   const SubBlocks sub = load_sub_blocks<kType>(block, half);
   __m256i products[kRows];
   __m256i sums[kRows];  // sums of activations, times the factors
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) products[r] = sums[r] = _mm256_setzero_si256();
   for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; ++strip) {
     const std::uint32_t s = strip / kStrips;
@@ -115,14 +118,14 @@ template <TensorType kType, int kRows>
   }
   for (std::uint32_t strip = 0; strip < kFormat.elements / kInt8Strip; strip += 2) {
     const __m256i factors = two_numbers_of(sub.factors, strip / kStrips, (strip + 1) / kStrips);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
       const __m256i two = broadcast_word(x[r].sums + std::size_t{b} * 16 + strip);
       sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(factors, two));
     }
   }
   const HalfFactors factors = load_factors<kType>(block, half);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
     end_super_block<kType>(factors, x[r].scale[b], products[r], sums[r], chunk[r], kOffset);
 }
@@ -133,7 +136,7 @@ template <TensorType kType, int kRows>
     const std::byte* group, Span32 blocks, std::uint32_t half, const RoundedRow* x, float* out) {
   constexpr std::size_t kBlockBytes = group_format(kType).size_bytes();
   __m256 chunk[kRows];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) chunk[r] = _mm256_setzero_ps();
   for (std::uint32_t b = blocks.begin; b < blocks.end; ++b) {
     const std::byte* block = group + b * kBlockBytes;
@@ -142,7 +145,7 @@ template <TensorType kType, int kRows>
     else
       add_block<kType, kRows>(block, b, half, x, chunk);
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     float* to = out + r * kGroupRows + half * kHalfGroup;
     _mm256_storeu_ps(to,
@@ -155,15 +158,19 @@ template <TensorType kType>
 [[gnu::target("avx2,fma,f16c")]] void dot_group(const std::byte* group, std::uint32_t n_in,
                                                 const RoundedRow* x, std::uint32_t n_rows,
                                                 float* out) {
+  constexpr bool kHasTable = group_format(kType).table != CodeTable::None;
   const std::uint32_t n_blocks = n_in / group_format(kType).elements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
     const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
     for (std::uint32_t done = 0; done < n_rows;) {
       const std::uint32_t left = n_rows - done;
-      const std::uint32_t now = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      const std::uint32_t few = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+      const std::uint32_t now = kHasTable && left >= 8 ? 8 : few;
       float* to = out + std::size_t{done} * kGroupRows;
       for (std::uint32_t half = 0; half < 2; ++half) {
+        if constexpr (kHasTable)
+          if (now == 8) dot_chunk_rows<kType, 8>(group, blocks, half, x + done, to);
         if (now == 4) dot_chunk_rows<kType, 4>(group, blocks, half, x + done, to);
         if (now == 2) dot_chunk_rows<kType, 2>(group, blocks, half, x + done, to);
         if (now == 1) dot_chunk_rows<kType, 1>(group, blocks, half, x + done, to);
