@@ -36,6 +36,11 @@ struct ChannelRange {
 /// before the sequence's first row.
 class TapInputs {
  public:
+  struct Tap {
+    const float* x = nullptr;  // null: zeros
+    const float* gate = nullptr;
+  };
+
   TapInputs(const LaunchContext& context, const ConvolutionArgs& args, std::uint32_t r,
             const float* before)
       : n_before_(args.n_taps - 1) {
@@ -49,6 +54,7 @@ class TapInputs {
         tap = {before + std::size_t{n_before_ - (back - n_here)} * args.n_channels, nullptr};
     }
   }
+  const Tap& tap(std::uint32_t t) const { return taps_[t]; }
   /// The input of tap `t` in channel `c`.
   float of(std::uint32_t t, std::uint32_t c) const {
     const Tap& tap = taps_[t];
@@ -57,31 +63,44 @@ class TapInputs {
   }
 
  private:
-  struct Tap {
-    const float* x = nullptr;  // null: zeros
-    const float* gate = nullptr;
-  };
   std::uint32_t n_before_;
   std::array<Tap, ConvolutionArgs::kMaxTaps> taps_ = {};
 };
 
-/// Computes `count` channels of row `r` from `first` on. The last row of a sequence also stores the
-/// state of these channels. `silu(x, n)` applies the activation. Precondition: the row's sequence
-/// is live.
-template <class Silu>
+/// Channels of a row's convolution. Pointers point to channel 0.
+struct ConvolvedChannels {
+  const TapInputs& inputs;
+  std::uint32_t n_taps;
+  const float* weight;  // [n_channels, n_taps]
+  const float* bias;    // [n_channels], or null
+  float* out;           // [n_channels]
+  ChannelRange channels;
+};
+
+inline void convolve_channels(const ConvolvedChannels& all) {
+  for (std::uint32_t c = all.channels.begin; c < all.channels.end; ++c)
+    all.out[c] = convolve(all.weight + std::size_t{c} * all.n_taps, all.n_taps,
+                          all.bias == nullptr ? 0.0F : all.bias[c],
+                          [&](std::uint32_t t) { return all.inputs.of(t, c); });
+}
+
+/// Computes channels of row `r`. The last row of a sequence also stores the state of these
+/// channels. `loops.convolve(channels)` acts as convolve_channels, and `loops.silu(x, n)` applies
+/// the activation. Precondition: the row's sequence is live.
+template <class Loops>
 void convolve_row(const LaunchPermit& permit, const LaunchContext& context,
                   const ConvolutionArgs& args, std::uint32_t r, ChannelRange channels,
-                  Silu&& silu) {
+                  const Loops& loops) {
   const StateTableView& table = args.state_tables[context.rows[r].sequence];
   const TapInputs inputs(context, args, r, piece_before(permit, table, args.piece));
-  const float* weight = permit.open(args.weight);
-  const float* bias = open_or_null(permit, args.bias);
   float* out = args.out + std::size_t{r} * args.n_channels;
-  for (std::uint32_t c = channels.begin; c < channels.end; ++c)
-    out[c] = convolve(weight + std::size_t{c} * args.n_taps, args.n_taps,
-                      bias == nullptr ? 0.0F : bias[c],
-                      [&](std::uint32_t t) { return inputs.of(t, c); });
-  if (args.applies_silu) silu(out + channels.begin, channels.end - channels.begin);
+  loops.convolve({.inputs = inputs,
+                  .n_taps = args.n_taps,
+                  .weight = permit.open(args.weight),
+                  .bias = open_or_null(permit, args.bias),
+                  .out = out,
+                  .channels = channels});
+  if (args.applies_silu) loops.silu(out + channels.begin, channels.end - channels.begin);
   if (args.output_gate != nullptr) {
     const float* gate = args.output_gate + std::size_t{r} * args.n_channels;
     for (std::uint32_t c = channels.begin; c < channels.end; ++c) out[c] *= gate[c];

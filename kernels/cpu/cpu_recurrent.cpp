@@ -23,17 +23,23 @@ float squares_of(const RowKernels& kernels, const float* x, std::uint32_t n) {
   return products[0][0][0];
 }
 
-/// silu(x) · 1 has the bits of silu(x).
-void apply_silu(const RowKernels& kernels, float* x, std::uint32_t n) {
-  static constexpr auto kOnes = [] {
-    std::array<float, 256> ones;
-    ones.fill(1.0F);
-    return ones;
-  }();
-  for (std::uint32_t at = 0; at < n; at += kOnes.size())
-    kernels.swiglu(Activation::SwiGlu, x + at, kOnes.data(),
-                   std::min<std::size_t>(kOnes.size(), n - at));
-}
+/// The loops of convolve_row.
+struct ChannelLoops {
+  const RowKernels& kernels;
+
+  void convolve(const ConvolvedChannels& channels) const { kernels.convolve(channels); }
+  /// silu(x) · 1 has the bits of silu(x).
+  void silu(float* x, std::uint32_t n) const {
+    static constexpr auto kOnes = [] {
+      std::array<float, 256> ones;
+      ones.fill(1.0F);
+      return ones;
+    }();
+    for (std::uint32_t at = 0; at < n; at += kOnes.size())
+      kernels.swiglu(Activation::SwiGlu, x + at, kOnes.data(),
+                     std::min<std::size_t>(kOnes.size(), n - at));
+  }
+};
 
 /// Rows [first, first + count) of the sequences that have them.
 struct RowsInTurn {
@@ -55,7 +61,6 @@ struct RowsInTurn {
 LaunchStatus CpuBackend::convolution(const LaunchContext& context, const ConvolutionArgs& args) {
   expect_within_limits(cpu_.limits, context, args);
   const std::uint64_t macs = args.n_taps * kMacsPerElement + (args.applies_silu ? kMacsPerExp : 0);
-  const auto silu = [&](float* x, std::uint32_t n) { apply_silu(cpu_.kernels, x, n); };
   return cpu_.each_part(
       context, label(context, LaunchSite::Convolution, Touches::TenantMemory),
       context.rows.size() * args.n_channels, macs, [&](const LaunchPermit& permit, Span32 span) {
@@ -64,7 +69,8 @@ LaunchStatus CpuBackend::convolution(const LaunchContext& context, const Convolu
           const std::uint32_t first = at % args.n_channels;
           const std::uint32_t count = std::min(args.n_channels - first, span.end - at);
           if (permit.is_live(context.rows[r].sequence))
-            convolve_row(permit, context, args, r, {first, first + count}, silu);
+            convolve_row(permit, context, args, r, {first, first + count},
+                         ChannelLoops{cpu_.kernels});
           at += count;
         }
       });

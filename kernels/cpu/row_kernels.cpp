@@ -8,6 +8,7 @@
 #include "kernels/cpu/tiling.hpp"
 #include "kernels/numerics/kv_q8.hpp"
 #include "kernels/quant/dequantize.hpp"
+#include "kernels/recurrent_rows.hpp"
 
 namespace leasehold {
 namespace {
@@ -27,6 +28,7 @@ constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .swiglu = scalar::swiglu,
                              .softcap = scalar::softcap,
                              .add_scaled = scalar::add_scaled,
+                             .convolve = convolve_channels,
                              .advance_state = scalar::advance_state,
                              .state_tile_macs = kTileMacs,
                              .rope_head = scalar::rope_head,

@@ -17,6 +17,8 @@
 
 namespace leasehold {
 
+struct ConvolvedChannels;  // kernels/recurrent_rows.hpp
+
 /// Ascending by preference: best_simd_path() returns the last usable one.
 enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512, Amx };
 inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::AvxVnni,
@@ -171,6 +173,8 @@ struct RowKernels {
   void (*softcap)(float* x, std::size_t n, float cap);
   /// out[i] = fma(weight, x[i], out[i])
   void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
+  /// Same as convolve_channels in kernels/recurrent_rows.hpp.
+  void (*convolve)(const ConvolvedChannels& channels);
   /// Calls advance_column for each column of each row in turn; rows after the first one read what
   /// the row before wrote.
   void (*advance_state)(const StateHead& head, const StateRow* rows, std::uint32_t n_rows);

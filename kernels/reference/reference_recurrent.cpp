@@ -6,6 +6,14 @@
 #include "kernels/reference/reference_backend.hpp"
 
 namespace leasehold {
+namespace {
+
+struct PlainLoops {
+  static void convolve(const ConvolvedChannels& channels) { convolve_channels(channels); }
+  static void silu(float* x, std::uint32_t n) { std::transform(x, x + n, x, leasehold::silu); }
+};
+
+}  // namespace
 
 LaunchStatus ReferenceBackend::convolution(const LaunchContext& context,
                                            const ConvolutionArgs& args) {
@@ -13,9 +21,8 @@ LaunchStatus ReferenceBackend::convolution(const LaunchContext& context,
   return each_unit(context, label(context, LaunchSite::Convolution, Touches::TenantMemory),
                    context.rows.size(), [&](const LaunchPermit& permit, std::size_t r) {
                      if (!permit.is_live(context.rows[r].sequence)) return;
-                     convolve_row(
-                         permit, context, args, static_cast<std::uint32_t>(r), {0, args.n_channels},
-                         [](float* x, std::uint32_t n) { std::transform(x, x + n, x, silu); });
+                     convolve_row(permit, context, args, static_cast<std::uint32_t>(r),
+                                  {0, args.n_channels}, PlainLoops{});
                    });
 }
 

@@ -83,7 +83,51 @@ template <std::uint32_t kCount>
     advance_columns<kCount>(after_rows(head, r), rows[r], first);
 }
 
+/// The usual number of taps of a convolution.
+constexpr std::uint32_t kUsualTaps = 4;
+
+/// Loads the weights [8, 4] of eight channels, one register per tap.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void load_taps(
+    const float* weight, __m256 (&taps)[kUsualTaps]) {
+  __m256 four[4];  // the weights of channels i and i + 4
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i)
+    four[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(weight + i * 4)),
+                                   _mm_loadu_ps(weight + (i + 4) * 4), 1);
+  const __m256 first_low = _mm256_unpacklo_ps(four[0], four[1]);
+  const __m256 first_high = _mm256_unpackhi_ps(four[0], four[1]);
+  const __m256 last_low = _mm256_unpacklo_ps(four[2], four[3]);
+  const __m256 last_high = _mm256_unpackhi_ps(four[2], four[3]);
+  taps[0] = _mm256_shuffle_ps(first_low, last_low, 0x44);
+  taps[1] = _mm256_shuffle_ps(first_low, last_low, 0xEE);
+  taps[2] = _mm256_shuffle_ps(first_high, last_high, 0x44);
+  taps[3] = _mm256_shuffle_ps(first_high, last_high, 0xEE);
+}
+
+/// The inputs of a tap in eight channels from `c` on.
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 load_inputs(
+    const TapInputs::Tap& tap, std::uint32_t c) {
+  if (tap.x == nullptr) return _mm256_setzero_ps();
+  const __m256 x = load8(tap.x + c);
+  return tap.gate == nullptr ? x : _mm256_mul_ps(x, load8(tap.gate + c));
+}
+
 }  // namespace
+
+void convolve(const ConvolvedChannels& channels) {
+  ConvolvedChannels left = channels;
+  std::uint32_t& c = left.channels.begin;
+  for (; left.n_taps == kUsualTaps && c + kWidth <= left.channels.end; c += kWidth) {
+    __m256 taps[kUsualTaps];
+    load_taps(left.weight + std::size_t{c} * kUsualTaps, taps);
+    __m256 sum = left.bias == nullptr ? _mm256_setzero_ps() : load8(left.bias + c);
+#pragma GCC unroll 4
+    for (std::uint32_t t = 0; t < kUsualTaps; ++t)
+      sum = _mm256_fmadd_ps(taps[t], load_inputs(left.inputs.tap(t), c), sum);
+    _mm256_storeu_ps(left.out + c, sum);
+  }
+  convolve_channels(left);
+}
 
 void advance_state(const StateHead& head, const StateRow* rows, std::uint32_t n_rows) {
   std::uint32_t j = 0;
