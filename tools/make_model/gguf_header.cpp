@@ -233,6 +233,17 @@ void add_layer_sizes(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("attention.value_length"), request.shape.head_dim());
 }
 
+/// How many pairs of a rotation belong to each coordinate of an image. llama.cpp loads no delta net
+/// without these numbers; they change nothing in a text.
+void add_rope_sections(Metadata& metadata, const ModelRequest& request) {
+  const std::uint32_t n_pairs = request.rope_dim() / 2;
+  const std::uint32_t sections[] = {n_pairs - n_pairs / 3 * 2, n_pairs / 3, n_pairs / 3, 0};
+  metadata.add_list(keys_of(request)("rope.dimension_sections"), GgufType::Int32,
+                    std::size(sections), [&](ByteSink& sink, std::uint32_t i) {
+                      sink.number(static_cast<std::int32_t>(sections[i]));
+                    });
+}
+
 /// The shape of the layers with a recurrent state.
 void add_state(Metadata& metadata, const ModelRequest& request) {
   const MixerRule& rule = request.row().mixers;
@@ -248,6 +259,7 @@ void add_state(Metadata& metadata, const ModelRequest& request) {
   add("ssm.inner_size", state.n_values());
   if (rule.attention_every > 0)
     add("full_attention_interval", std::min(rule.attention_every, request.shape.layers));
+  if (rule.mixer == Mixer::DeltaNet) add_rope_sections(metadata, request);
 }
 
 void add_shape(Metadata& metadata, const ModelRequest& request) {

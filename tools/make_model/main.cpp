@@ -36,7 +36,7 @@ struct Options {
   std::optional<std::uint32_t> dense_layers, rope_dim, latent_rank, query_rank;
   LayerShape layer_shape;
   StateSizes state;
-  bool tied = false;
+  std::optional<bool> tied;
   bool has_optional = false;
   bool embeds = false;
   bool has_fused_heads = false;
@@ -116,7 +116,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--layer-embd", options.layer_shape.layer_embd,
                  "Width of the embeddings of each layer")
       ->group(group);
-  app.add_flag("--tied", options.tied, "Use the embedding table as the output layer")->group(group);
+  app.add_flag("--tied,!--untied", options.tied,
+               "Use the embedding table as the output layer, or do not; default: that of the shape")
+      ->group(group);
 }
 
 ModelShape with_changes(ModelShape shape, const Options& options) {
@@ -134,7 +136,7 @@ ModelShape with_changes(ModelShape shape, const Options& options) {
   shape.vocab = options.vocab.value_or(shape.vocab);
   shape.context = options.context.value_or(shape.context);
   shape.window = options.window.value_or(shape.window);
-  shape.tied = shape.tied || options.tied;
+  shape.tied = options.tied.value_or(shape.tied);
   return shape;
 }
 

@@ -41,6 +41,11 @@ void add_model(CLI::App& app, std::string& path) {
   app.add_option("--model", path, "GGUF model")->required();
 }
 
+void add_simd(CLI::App& app, std::string& simd, const char* help) {
+  app.add_option("--simd", simd, help)
+      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
+}
+
 void add_bin_dir(CLI::App& app, std::string& path) {
   app.add_option("--bin-dir", path, "Directory of the programs")->required();
 }
@@ -77,6 +82,7 @@ void describe(CLI::App& app, RevokeConfig& config) {
 
 void describe(CLI::App& app, EngineBenchConfig& config) {
   add_model(app, config.model_path);
+  add_simd(app, config.simd, "SIMD path; default: the fastest of this CPU");
   add_threads(app, config.threads);
   add_number(app, "--prompt-tokens", config.prompt_tokens, "Tokens of the prompt", 1, 2'048);
   add_number(app, "--rounds", config.rounds, "Rounds, each measuring everything once", 1, 1'000);
@@ -87,8 +93,7 @@ void describe(CLI::App& app, ContextBenchConfig& config) {
   app.add_option("--arithmetic", config.arithmetic, "How matrices are multiplied")
       ->check(CLI::IsMember({"f32", "int8"}))
       ->capture_default_str();
-  app.add_option("--simd", config.simd, "SIMD path; default: the fastest of this CPU")
-      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
+  add_simd(app, config.simd, "SIMD path; default: the fastest of this CPU");
   add_threads(app, config.threads);
   app.add_option("--kv-type", config.kv_type, "Element type of keys and values")
       ->check(CLI::IsMember(kv_type_names()))
@@ -104,8 +109,7 @@ void describe(CLI::App& app, KernelsBenchConfig& config) {
   app.add_option("--format", config.formats,
                  "Format of the weights, for example Q4_K; repeatable; default: every format");
   app.add_option("--rows", config.rows, "Rows of a batch; repeatable")->check(CLI::Range(1, 4'096));
-  app.add_option("--simd", config.simd, "SIMD path; default: every path but scalar")
-      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
+  add_simd(app, config.simd, "SIMD path; default: every path but scalar");
   add_threads(app, config.threads);
   add_number(app, "--n-out", config.n_out, "Rows of the matrix", 1, 1 << 20);
   add_number(app, "--n-in", config.n_in, "Elements of a row of the matrix", 1, 1 << 16);

@@ -13,12 +13,6 @@
 namespace leasehold::bench {
 namespace {
 
-/// best_simd_path() asks the kernel for AMX, so it is called only if no path is given.
-SimdPath path_of(const ContextBenchConfig& config) {
-  const auto given = simd_path_from_name(config.simd);
-  return given ? *given : best_simd_path();
-}
-
 struct StepShape {
   const char* name;
   std::uint32_t sequences;
@@ -45,7 +39,7 @@ Result<std::unique_ptr<LocalModel>> load(const ContextBenchConfig& config,
       config.contexts.empty() ? 0 : *std::ranges::max_element(config.contexts);
   return LocalModel::load(
       {.model_path = config.model_path,
-       .simd = path_of(config),
+       .simd = simd_path_or_best(config.simd),
        .threads = config.threads,
        .kv_type = *type,
        .arithmetic = config.arithmetic == "int8" ? Arithmetic::Int8 : Arithmetic::F32,
@@ -79,7 +73,7 @@ Result<nlohmann::json> measure_contexts(const ContextBenchConfig& config) {
   json.update({{"model", first->config().name},
                {"threads", config.threads},
                {"arithmetic", config.arithmetic},
-               {"simd", name(path_of(config))},
+               {"simd", name(simd_path_or_best(config.simd))},
                {"kv_type", config.kv_type}});
   if (!other) return nlohmann::json{{"context", std::move(json)}};
   json["other"]["kv_type"] = config.other_kv_type;

@@ -20,6 +20,7 @@ using Clock = double (*)();
 Result<std::unique_ptr<LocalModel>> load(const EngineBenchConfig& config, Arithmetic arithmetic) {
   return LocalModel::load(
       {.model_path = config.model_path,
+       .simd = simd_path_or_best(config.simd),
        .threads = config.threads,
        .arithmetic = arithmetic,
        .max_rows = std::max(config.prompt_tokens, kLargeBatch * kTextTokens),

@@ -13,6 +13,7 @@ namespace leasehold::bench {
 
 struct EngineBenchConfig {
   std::string model_path;
+  std::string simd;  ///< A SIMD path by name; empty: the fastest of this CPU.
   std::uint32_t threads = 1;
   std::uint32_t prompt_tokens = 128;
   std::uint32_t decoded_tokens = 3;  ///< Per sequence.

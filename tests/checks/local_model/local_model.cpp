@@ -234,6 +234,11 @@ BlockTableView LocalModel::Impl::table_of(std::uint32_t group, std::uint32_t seq
           first};
 }
 
+SimdPath simd_path_or_best(std::string_view name) {
+  const auto given = simd_path_from_name(name);
+  return given ? *given : best_simd_path();
+}
+
 std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count, std::uint32_t first) {
   constexpr std::uint32_t kFirstWord = 100, kWords = 50;
   std::vector<LocalRow> rows;

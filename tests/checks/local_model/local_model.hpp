@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "common/result.hpp"
 #include "ipc/region/mapping.hpp"
@@ -55,6 +56,10 @@ struct LocalOptions {
   RefusalListener* listener = nullptr;  ///< Null: ignore refusals. Must outlive the model.
   GateProbe* probe = nullptr;
 };
+
+/// The SIMD path of that name, or the fastest one of this CPU if no path has the name. Asks the
+/// kernel for AMX only in the second case.
+SimdPath simd_path_or_best(std::string_view name);
 
 /// The next position of a sequence.
 struct LocalRow {

@@ -1,7 +1,7 @@
 """Tokens per second of this engine and of llama.cpp on the same files, with the same threads, in the same minutes.
 
-The report is {"peer": {"version", "rounds", "prompt_tokens", FILE: {"format", "1_threads": {"ours", "peer", "ratio"},
-...}, ...}}. FILE is the name of the file without its extension, with _ for a dot. The figures are medians over the
+The report is {"peer": {"version", "simd", "rounds", "prompt_tokens", FILE: {"format", "1_threads": {"ours", "peer",
+"ratio"}, ...}, ...}}. FILE is the name of the file without its extension, with _ for a dot. The figures are medians over the
 rounds of "decode", "batch_8", "batch_32" and "prefill", in tokens per second of wall-clock time.
 """
 
@@ -86,6 +86,8 @@ def measure_ours(options, model, threads):
     command = [os.path.join(options.bin_dir, "leasehold-bench"), "figures", "--model", model, "--threads",
                str(threads), "--prompt-tokens", str(options.prompt_tokens), "--decoded-tokens",
                str(options.decoded_tokens)]
+    if options.simd:
+        command += ["--simd", options.simd]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise peer.Failure(done.returncode, done.stderr.decode(errors="replace").strip())
@@ -123,7 +125,7 @@ def measure_file(programs, options, path, report, before_round):
 
 def measure(options, before_round):
     keys = [key_of(path) for path in options.model]
-    report = {"rounds": options.rounds, "prompt_tokens": options.prompt_tokens}
+    report = {"simd": options.simd or "best", "rounds": options.rounds, "prompt_tokens": options.prompt_tokens}
     with peer.Programs(options.peer, [BENCH, BATCHED]) as programs:
         for key in keys:
             if keys.count(key) > 1:
@@ -142,8 +144,8 @@ def text_of(report):
             for threads, run in sorted(file.items()) if isinstance(run, dict)
             for figure, ratio in sorted(run["ratio"].items())]
     return peer.table(["FILE", "FORMAT", "THREADS", "FIGURE", "OURS", "PEER", "RATIO"], "llllrrr", rows) + (
-        f"Tokens per second, medians of {everything['rounds']} rounds; the peer is llama.cpp "
-        f"{everything['version']}.\n")
+        f"Tokens per second, medians of {everything['rounds']} rounds; our SIMD path is {everything['simd']}; the peer is "
+        f"llama.cpp {everything['version']}.\n")
 
 
 def parse_options(arguments):
@@ -153,6 +155,8 @@ def parse_options(arguments):
                         help="Folder with llama.cpp's llama-bench and llama-batched-bench")
     parser.add_argument("--model", action="append", required=True, help="GGUF model; repeatable")
     parser.add_argument("--threads", action="append", type=peer.in_range(1, 63), help="Compute threads; repeatable")
+    parser.add_argument("--simd", choices=["scalar", "avx2", "avx-vnni", "avx512", "amx"],
+                        help="Our SIMD path; default: the fastest of this CPU. The peer's is that of its build")
     parser.add_argument("--prompt-tokens", type=peer.in_range(1, 2048), default=512, help="Tokens of the prompt")
     parser.add_argument("--decoded-tokens", type=peer.in_range(1, 2048), default=16, help="Tokens of each answer")
     parser.add_argument("--rounds", type=peer.in_range(1, 1000), default=5,

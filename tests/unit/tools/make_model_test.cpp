@@ -198,6 +198,15 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "make_model: a delta net has the sections of its rotation, without which llama.cpp fails") {
+  const ScratchFolder folder;
+  ModelRequest request = tiny(TensorType::F32);
+  CHECK_FALSE(written(folder, request).contains("rope.dimension_sections"));
+  request.architecture = *architecture_from("qwen35");
+  CHECK(written(folder, request).contains("qwen35.rope.dimension_sections"));
+}
+
 TEST_CASE("make_model: weights do not depend on the batch size") {
   const PlannedTensor tensor = matrix(4, 64);
   std::vector<float> whole(256);

@@ -95,6 +95,13 @@ class RatiosTest(unittest.TestCase):
         self.assertEqual(self.arguments_of("llama-batched-bench"),
                          f"-m {context.MODEL} -t 1 -tb 1 -ngl 0 -c 4096 -npp 2 -ntg 2 -npl 8,32 --output-format jsonl")
 
+    def test_our_simd_path_is_the_one_that_is_asked_for_and_the_report_names_it(self):
+        code, report, _ = self.run_driver("--rounds", "1", "--simd", "scalar")
+        self.assertEqual((code, report["peer"]["simd"]), (0, "scalar"))
+        self.assertIn("our SIMD path is scalar", (self.folder / "report/peer.txt").read_text())
+        with self.assertRaises(SystemExit):
+            self.run_driver("--simd", "sse")
+
     def test_a_program_that_is_missing_fails_or_prints_no_result_is_an_error(self):
         context.write_program(self.folder, "llama-batched-bench", "#!/bin/sh\necho hello\n")
         self.assertEqual(self.run_driver()[0], peer.EXIT_CODES["MalformedMessage"])

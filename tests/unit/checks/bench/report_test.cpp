@@ -173,6 +173,7 @@ TEST_CASE("bench: a limit whose first key no subcommand has is an error") {
 TEST_CASE("bench: each limit in the tree is of a subcommand") {
   const auto& [file, subcommand] =
       GENERATE(table<std::string, std::string>({{"bench_limits.json", "revoke"},
+                                                {"avx2_peer_limits.json", "peer"},
                                                 {"quick_gateway_limits.json", "gateway"},
                                                 {"quick_http_limits.json", "http"},
                                                 {"quick_recover_limits.json", "recover"},
