@@ -73,6 +73,7 @@ TEST_CASE("fault point: every point has a unique dotted name that begins with it
     CAPTURE(text);
     CHECK(names.insert(text).second);
     CHECK((text.starts_with("broker.") || text.starts_with("worker.") ||
-           text.starts_with("tenant.") || text.starts_with("cell.")));
+           text.starts_with("tenant.") || text.starts_with("cell.") ||
+           text.starts_with("gateway.")));
   }
 }
