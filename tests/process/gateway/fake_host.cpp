@@ -1,6 +1,7 @@
 #include "tests/process/gateway/fake_host.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -242,6 +243,12 @@ struct FakeHost::Server {
                         {"waiting", 0}});
   }
 
+  /// True if the client has closed its connection, whose next bytes would be another request.
+  static bool has_left(http::Stream& stream) {
+    char byte = 0;
+    return ::recv(stream.socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  }
+
   awaitable<bool> send_text(http::Stream& stream, Asked asked) {
     const bool is_continuable = !asked.field("Leasehold-Stream").empty();
     const auto beat = std::chrono::milliseconds(
@@ -260,7 +267,7 @@ struct FakeHost::Server {
           if (!co_await write(stream, chunk(": b\n\n"))) co_return false;
         }
         co_await tick();
-        if (!stream.socket().is_open()) co_return false;
+        if (!stream.socket().is_open() || has_left(stream)) co_return false;
         continue;
       }
       const std::string block = block_of(asked, position);
