@@ -32,10 +32,12 @@ awaitable<Result<void>> HostConnection::send(std::string request,
   co_return Result<void>();
 }
 
-/// Parses what is there, or reads more.
+/// Parses what is there, or reads more. An eager parser takes the framing behind a piece, too, and
+/// asks for more although it has the piece: that must not wait for the host's next bytes.
 awaitable<Result<void>> HostConnection::parse_more() {
   beast::error_code error = reader_.parse();
-  if (!error) co_return Result<void>();
+  const bool has_piece = reader_.parser().is_header_done() && !reader_.lacks_piece();
+  if (!error || (error == beast::http::error::need_more && has_piece)) co_return Result<void>();
   if (error != beast::http::error::need_more) co_return failed(error);
   const asio::mutable_buffer room = reader_.room();
   if (room.size() == 0) co_return failed(beast::http::error::buffer_overflow);
