@@ -57,7 +57,7 @@ class HostTenants : private etcd::WatchReceiver {
   /// those of etcd and of the broker.
   boost::asio::awaitable<Result<void>> resolve(wire::KeyResolve asked);
   /// A worker has refused a request of the tenant, or got a moved text of it: looks for a larger
-  /// part, with the next tick if that was done just now. Does nothing for a tenant that this host
+  /// part; after a refusal not if that was done just now. Does nothing for a tenant that this host
   /// does not serve.
   void wants_more(const wire::PartWant& wanted);
 

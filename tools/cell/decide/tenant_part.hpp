@@ -55,8 +55,8 @@ class TenantPart {
   /// The tenant's limits over all hosts, as last read.
   const Share& limits() const { return view_.policy.limits; }
   /// A text of the tenant has moved here from `host`, which may still run. While both are needed,
-  /// the part of this host counts once with that of the other one (see ledger.hpp). It may be called
-  /// before the membership is known here. Do not call it in a cell with strict moves.
+  /// the part of this host counts once with that of the other one (see ledger.hpp). It may be
+  /// called before the membership is known here. Do not call it in a cell with strict moves.
   void replaces(const HostName& host);
   /// A mail for this tenant has arrived, or the host could use more: reads the ledger again.
   void look_again() { is_due_ = true; }
