@@ -59,35 +59,31 @@ StepPlan Scheduler::plan() {
   return plan;
 }
 
-/// Scavengers get rows after all other sequences (ScavengerShare).
+/// Scavengers get rows after all other sequences (ScavengerShare). Rows that are computed again
+/// leave the later sequences one row each.
 StepPlan Scheduler::plan_rows() {
   StepPlan plan;
   preemption_.begin_plan();
   rows_.begin_plan();
   for (const bool scavengers : {false, true}) {
     if (scavengers) rows_.begin_scavengers();
-    plan_decode_rows(scavengers, plan);
+    const auto decodes = [scavengers](const std::unique_ptr<Sequence>& sequence) {
+      return sequence->is_scavenger == scavengers && sequence->is_decoding();
+    };
+    auto later = static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), decodes));
+    for (const auto& sequence : running_) {
+      if (!decodes(sequence)) continue;
+      --later;
+      if (rows_.left() == 0) continue;
+      const std::uint32_t most = rows_.left() - std::min(rows_.left() - 1, later);
+      rows_.add_decode(add_part(*sequence, std::min(sequence->rows_ready(), most), plan));
+    }
     for (const PlannedRows& part : prefill_least_served(scavengers)) {
       const std::uint32_t n_rows = add_part(*part.sequence, part.n_rows, plan);
       rows_.add_prompt(n_rows, part.sequence->work_of(n_rows));
     }
   }
   return plan;
-}
-
-/// Rows that are computed again leave the later sequences one row each.
-void Scheduler::plan_decode_rows(bool scavengers, StepPlan& plan) {
-  const auto decodes = [scavengers](const std::unique_ptr<Sequence>& sequence) {
-    return sequence->is_scavenger == scavengers && sequence->is_decoding();
-  };
-  auto later = static_cast<std::uint32_t>(std::ranges::count_if(running_.all(), decodes));
-  for (const auto& sequence : running_) {
-    if (!decodes(sequence)) continue;
-    --later;
-    if (rows_.left() == 0) continue;
-    const std::uint32_t most = rows_.left() - std::min(rows_.left() - 1, later);
-    rows_.add_decode(add_part(*sequence, std::min(sequence->rows_ready(), most), plan));
-  }
 }
 
 /// Returns the rows that were planned.

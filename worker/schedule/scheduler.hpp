@@ -190,7 +190,6 @@ class Scheduler {
 
  private:
   StepPlan plan_rows();
-  void plan_decode_rows(bool scavengers, StepPlan& plan);
   std::uint32_t add_part(Sequence& sequence, std::uint32_t n_rows, StepPlan& plan);
   std::vector<PlannedRows> prefill_least_served(bool scavengers) const;
   bool relieve_starved();
