@@ -370,7 +370,8 @@ Result<void> TenantPart::decide() {
   }
   next_ = std::move(write);
   stage_ = Stage::Write;
-  if (!plan_.is_needed && !awaits_confirmation()) end_without_write();
+  const bool is_crowded = parts() > kFewParts;  // a write that waits would be refused
+  if (!plan_.is_needed && (is_crowded || !awaits_confirmation())) end_without_write();
   return {};
 }
 

@@ -81,10 +81,9 @@ class TenantPart {
   }
 
   /// If the broker confirms the limit before `next_call`, that call lowers the part in the ledger.
-  /// The caller may wait briefly for that; otherwise lowering takes further calls. While many hosts
-  /// have parts, a write that has waited would be refused.
+  /// The caller may wait briefly for that; otherwise lowering takes further calls.
   bool awaits_confirmation() const {
-    return stage_ == Stage::Write && next_ && !may_run_.fits(limit_.share) && parts() <= kFewParts;
+    return stage_ == Stage::Write && next_ && !may_run_.fits(limit_.share);
   }
 
   /// The next call to etcd. Nothing: there is nothing to do, or a call is running.

@@ -14,7 +14,7 @@ using namespace leasehold::cell::one_tenant;
 
 namespace {
 
-TimePoint after_ms(std::int64_t ms) {
+TimePoint at_ms(std::int64_t ms) {
   return TimePoint() + std::chrono::milliseconds(ms);
 }
 
@@ -25,12 +25,12 @@ TEST_CASE("schedule: a host that has all is not due while its requests do not ch
   Host a(cell, "a", 8);
   REQUIRE(a.run());
   TenantDemand demand;
-  demand.seen(8, after_ms(0));
+  demand.seen(8, at_ms(0));
   PartSchedule schedule;
-  schedule.stepped(a.part, false, after_ms(1), 7);
+  schedule.stepped(a.part, false, at_ms(1), 7);
   CHECK_FALSE(schedule.due_at(demand));
-  demand.seen(0, after_ms(2));
-  CHECK(schedule.due_at(demand) == after_ms(2) + TenantDemand::kIdle);
+  demand.seen(0, at_ms(2));
+  CHECK(schedule.due_at(demand) == at_ms(2) + TenantDemand::kIdle);
 }
 
 TEST_CASE("schedule: the hosts of a tenant look at it about once a second together") {
@@ -42,10 +42,10 @@ TEST_CASE("schedule: the hosts of a tenant look at it about once a second togeth
   REQUIRE(d.part.parts() == 4);
   REQUIRE(d.part.is_short());
   PartSchedule schedule;
-  schedule.stepped(d.part, false, after_ms(0), 0);
-  CHECK(schedule.due_at({}) == after_ms(2'000));
-  CHECK_FALSE(schedule.begin_step(after_ms(1'999)));
-  CHECK(schedule.begin_step(after_ms(2'000)));
+  schedule.stepped(d.part, false, at_ms(0), 0);
+  CHECK(schedule.due_at({}) == at_ms(2'000));
+  CHECK_FALSE(schedule.begin_step(at_ms(1'999)));
+  CHECK(schedule.begin_step(at_ms(2'000)));
   CHECK_FALSE(schedule.due_at({}));
 }
 
@@ -57,8 +57,8 @@ TEST_CASE("schedule: between two hosts nothing waits, and among many what others
   a.part.look_again();
   REQUIRE(a.run());
   PartSchedule schedule;
-  schedule.wanted(a.part, after_ms(0), 12'345);
-  CHECK(schedule.due_at({}) == after_ms(0));
+  schedule.wanted(a.part, at_ms(0), 12'345);
+  CHECK(schedule.due_at({}) == at_ms(0));
 
   Host c(cell, "c", 8), d(cell, "d", 8);
   for (Host* host : {&c, &d, &a}) {
@@ -66,17 +66,17 @@ TEST_CASE("schedule: between two hosts nothing waits, and among many what others
     REQUIRE(host->run());
   }
   PartSchedule many;
-  many.wanted(a.part, after_ms(0), 0);
-  CHECK(many.due_at({}) == after_ms(6));
-  many.wanted(a.part, after_ms(5), 0);  // is looked at soon anyway
-  CHECK(many.due_at({}) == after_ms(6));
+  many.wanted(a.part, at_ms(0), 0);
+  CHECK(many.due_at({}) == at_ms(6));
+  many.wanted(a.part, at_ms(5), 0);  // is looked at soon anyway
+  CHECK(many.due_at({}) == at_ms(6));
 }
 
 TEST_CASE("schedule: pauses after refusals grow, and steps that failed are tried again") {
   Cell cell;
   Host a(cell, "a", 8);
   std::vector<std::unique_ptr<Host>> others;
-  TimePoint longest = after_ms(0);
+  TimePoint longest = at_ms(0);
   for (int i = 0; i < 3; ++i) {
     a.part.look_again();
     const auto write = a.next_write();
@@ -85,30 +85,29 @@ TEST_CASE("schedule: pauses after refusals grow, and steps that failed are tried
     REQUIRE(others.back()->run());
     REQUIRE(a.part.replied(cell.etcd.execute(*write)));
     PartSchedule schedule;
-    schedule.stepped(a.part, false, after_ms(0), 299'999'999);
+    schedule.stepped(a.part, false, at_ms(0), 299'999'999);
     const auto due = schedule.due_at({});
     REQUIRE(due);
     CHECK(*due > longest);
     longest = *due;
   }
-  CHECK(longest < after_ms(300));
+  CHECK(longest < at_ms(300));
   PartSchedule schedule;
-  schedule.stepped(a.part, true, after_ms(0), 299'999'999);
-  CHECK(schedule.due_at({}) == after_ms(0) + PartSchedule::kRetry);
+  schedule.stepped(a.part, true, at_ms(0), 299'999'999);
+  CHECK(schedule.due_at({}) == at_ms(0) + PartSchedule::kRetry);
 }
 
 TEST_CASE("due: of a hundred thousand tenants only those that are due are stepped") {
   DueTenants due;
   constexpr int kTenants = 100'000;
   for (int i = 0; i < kTenants; ++i)
-    due.set(TenantId{std::to_string(i)},
-            i % 1'000 == 0 ? std::optional(after_ms(i)) : std::nullopt);
+    due.set(TenantId{std::to_string(i)}, i % 1'000 == 0 ? std::optional(at_ms(i)) : std::nullopt);
   std::size_t steps = 0;
-  for (int ms = 0; ms < 10'000; ms += 200) steps += due.take(after_ms(ms)).size();
+  for (int ms = 0; ms < 10'000; ms += 200) steps += due.take(at_ms(ms)).size();
   CHECK(steps == 10);
-  CHECK(due.next() == after_ms(10'000));
-  due.set(TenantId{"10000"}, after_ms(50'500));
-  CHECK(due.next() == after_ms(11'000));
-  CHECK(due.take(after_ms(kTenants)).size() == 90);
+  CHECK(due.next() == at_ms(10'000));
+  due.set(TenantId{"10000"}, at_ms(50'500));
+  CHECK(due.next() == at_ms(11'000));
+  CHECK(due.take(at_ms(kTenants)).size() == 90);
   CHECK_FALSE(due.next());
 }
