@@ -61,10 +61,7 @@ struct Bar {
   const char* pointer;
   double limit;
 };
-constexpr Bar kBars[] = {{"/settle_64_hosts/settled_ms/p99", 2'000},
-                         {"/settle_64_hosts/writes/p99", 200},
-                         {"/settle_64_hosts/undivided", 0},
-                         {"/scale/writes_per_s", 2'000},
+constexpr Bar kBars[] = {{"/scale/writes_per_s", 2'000},
                          {"/scale/loss_writes_per_s", 4'000},
                          {"/scale/watch_bytes_per_s_of_host", 1'024},
                          {"/scale/etcd_mib", 1'024}};
