@@ -67,19 +67,21 @@ void divide(Shares& shares, std::uint32_t limit) {
   raise(order, shares, limit);
 }
 
-void enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& usage) {
+std::uint64_t enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& usage) {
   const auto found = shares.find(worker);
-  if (found == shares.end()) return;  // the worker's leases ended meanwhile
+  if (found == shares.end()) return 0;  // the worker's leases ended meanwhile
   Share& share = found->second;
   share.demand = usage.running + usage.waiting;
   share.reported = usage.revision;
-  if (usage.admitted > share.admitted) {
+  const std::uint64_t newly = std::max(usage.admitted, share.admitted) - share.admitted;
+  if (newly > 0) {
     share.admitted = usage.admitted;
     for (const auto& [id, other] : shares) share.turn = std::max(share.turn, other.turn + 1);
   }
   if (usage.revision == share.sent.revision) {
     share.may_run = std::max(share.assigned, usage.running);
   }
+  return newly;
 }
 
 }  // namespace leasehold

@@ -38,7 +38,9 @@ using Shares = std::map<AttachmentId, Share>;
 /// than the number of workers with demand, they take turns with one request each.
 void divide(Shares& shares, std::uint32_t limit);
 
-/// Enters a worker's report. A report about an earlier quota does not change `may_run`.
-void enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& usage);
+/// Enters a worker's report. A report about an earlier quota does not change `may_run`. Returns how
+/// many requests the worker has admitted since its last report. The worker counts from zero again
+/// when it gets a lease of the tenant after it had none, and so does its share.
+std::uint64_t enter_report(Shares& shares, AttachmentId worker, const wire::TenantUsage& usage);
 
 }  // namespace leasehold

@@ -53,8 +53,9 @@ struct Tenant {
   std::set<AttachmentId> part_workers;
   /// What the agent of its cell knows of the part (broker/decide/tenant/cell.hpp). Not journaled.
   std::optional<ToldPart> told;
-  std::uint64_t told_admitted = 0;
+  std::uint64_t told_uses = 0;
   TimePoint told_at;
+  std::uint64_t uses = 0;           ///< See wire::CellPart. Not journaled.
   std::uint64_t last_revision = 0;  ///< Revision of the last quota sent.
   wire::TenantServed served;        ///< Counts since the broker started. Not journaled.
   LatencyHistory rebind_latencies;  ///< Not journaled.

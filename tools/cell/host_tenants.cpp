@@ -292,7 +292,7 @@ void HostTenants::notified(const std::string& method, const wire::Json& params) 
 void HostTenants::take(wire::CellPartChanged changed) {
   HostTenant* const tenant = find_or_add(changed.tenant);
   if (tenant == nullptr || !owner_) return;
-  const bool is_used = tenant->changed && was_used(tenant->changed->part, changed.part);
+  const bool is_used = tenant->changed && tenant->changed->part.uses != changed.part.uses;
   tenant->changed = std::move(changed);
   const TimePoint now = clock_.now();
   if (is_used) tenant->demand.seen(1, now);

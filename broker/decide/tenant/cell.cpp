@@ -210,11 +210,12 @@ RevokeReason reason_at_deadline(const State& state, const LeaseRecord& record, T
 }
 
 wire::CellPart part_of(const State& state, const Tenant& tenant) {
-  wire::CellPart part{.incarnation = tenant.part.incarnation, .revision = tenant.part.revision};
+  wire::CellPart part{.incarnation = tenant.part.incarnation,
+                      .revision = tenant.part.revision,
+                      .uses = tenant.uses};
   for (const auto& [worker, share] : tenant.shares) {
     part.may_run += share.may_run;
     part.demand += share.demand;
-    part.admitted += share.admitted;
     part.confirmed = part.confirmed && share.reachable && share.is_confirmed();
   }
   // After a restart, a worker with live leases has no share until a decision concerns it.
@@ -241,11 +242,11 @@ void tell_agent(Decision& decision, const std::set<TenantId>& tenants) {
                         .blocks_held = std::max(changed.blocks_held, tenant->policy.max_blocks),
                         .demand = changed.part.demand == 0 ? 0 : std::bit_ceil(changed.part.demand),
                         .confirmed = changed.part.confirmed};
-    const bool is_used = changed.part.admitted != tenant->told_admitted &&
-                         decision.now - tenant->told_at >= kTellOfUse;
+    const bool is_used =
+        changed.part.uses != tenant->told_uses && decision.now - tenant->told_at >= kTellOfUse;
     if (tenant->told == told && !is_used) continue;
     tenant->told = told;
-    tenant->told_admitted = changed.part.admitted;
+    tenant->told_uses = changed.part.uses;
     tenant->told_at = decision.now;
     decision.add(effect::NotifyAgent{state.cell.agent, changed});
   }

@@ -46,13 +46,15 @@ void withdraw_ended(const Decision& decision, Tenant& tenant, const LeaseIndex::
     keys.idle_time(key)->begin(decision.now);
 }
 
-/// Updates `shares`, so that each worker with live leases has one.
-void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Shares& shares) {
+/// Updates the shares, so that each worker with live leases has one. A new one is a use: its
+/// request may have ended before the worker's next report.
+void update_workers(const State& state, const LeaseIndex::Holdings& holdings, Tenant& tenant) {
   for (const auto& [id, holding] : holdings) {
     if (holding.live == 0) continue;
     const bool reachable = is_reachable(state.workers.find(id));
-    const auto [entry, added] = shares.try_emplace(id);
+    const auto [entry, added] = tenant.shares.try_emplace(id);
     entry->second.reachable = reachable;
+    if (added) ++tenant.uses;
     if (added && !reachable) entry->second.may_run = kUnknown;
   }
 }
@@ -143,7 +145,7 @@ void settle_tenant(Decision& decision, const TenantId& id, std::vector<Effect>& 
   if (tenant == nullptr) return;
   const LeaseIndex::Holdings& holdings = decision.state.leases.index().of(id);
   withdraw_ended(decision, *tenant, holdings, quotas);
-  update_workers(decision.state, holdings, tenant->shares);
+  update_workers(decision.state, holdings, *tenant);
   divide(tenant->shares, tenant->policy.max_concurrent);
   const bool has_worker =
       std::ranges::any_of(tenant->shares, [](const auto& entry) { return entry.second.reachable; });
@@ -222,7 +224,7 @@ void decide_event(Decision& decision, const UsageReported& reported) {
   const Worker* worker = decision.state.workers.find_by_connection(reported.connection);
   Tenant* tenant = decision.state.tenants.find(reported.usage.tenant);
   if (worker == nullptr || tenant == nullptr) return;
-  enter_report(tenant->shares, worker->id, reported.usage);
+  tenant->uses += enter_report(tenant->shares, worker->id, reported.usage);
   decision.touched.usage.push_back(reported.usage.tenant);
 }
 

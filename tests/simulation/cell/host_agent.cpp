@@ -260,7 +260,7 @@ void HostAgent::take(const wire::CellPartChanged& changed) {
   const std::size_t tenant = index_of(changed.tenant);
   HostedTenant& hosted = *find_or_add(tenant);
   if (!owner_) return;
-  const bool is_used = hosted.changed && was_used(hosted.changed->part, changed.part);
+  const bool is_used = hosted.changed && hosted.changed->part.uses != changed.part.uses;
   hosted.changed = changed;
   if (is_used) hosted.demand.seen(1, now());
   hosted.demand.seen(changed.part.demand, now());

@@ -1,5 +1,6 @@
 // Notifications to the agent of a cell, and quotas that name the limits of a cell.
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "cell_world.hpp"
 #include "common/random.hpp"
@@ -63,7 +64,22 @@ TEST_CASE("cell: the agent is notified of requests between two reports, once a s
   CHECK(told_after(seconds(1)) == 1);
   CHECK(told_after(milliseconds(999)) == 0);
   CHECK(told_after(milliseconds(1)) == 1);
-  CHECK(world.performed<effect::NotifyAgent>().front().changed.part.admitted == admitted);
+  const wire::CellPart told = world.performed<effect::NotifyAgent>().front().changed.part;
+  CHECK(told.uses == admitted + 1);  // the lease is one, too
+}
+
+TEST_CASE("cell: the agent is notified of requests that each have a lease of their own") {
+  CellWorld world;
+  std::uint64_t uses = 0;
+  for (int i = 0; i < 3; ++i) {
+    const LeaseId lease = world.acquired("c");
+    if (i != 1) world.report_usage(0, 0, 1);  // the second request ends before the next report
+    world.advance(seconds(1));
+    world.forget_effects();
+    world.call(kHolder, wire::LeaseRelease{.lease = lease});
+    world.advance(milliseconds(1));
+    CHECK(world.part().uses > std::exchange(uses, world.part().uses));
+  }
 }
 
 TEST_CASE("cell: a request beyond the part may be accepted later, with a larger part") {

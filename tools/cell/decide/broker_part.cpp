@@ -67,11 +67,6 @@ Share may_run_in(const wire::CellPartChanged& changed) {
   return {.concurrent = changed.part.may_run, .blocks = changed.blocks_held};
 }
 
-bool was_used(const wire::CellPart& before, const wire::CellPart& now) {
-  if (now.admitted != before.admitted) return true;
-  return now.admitted > 0 && now.revision == before.revision && now.confirmed == before.confirmed;
-}
-
 std::optional<Share> may_run_at_resume(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return Share();
   if (is_void(*view.part, incarnation)) return Share();

@@ -35,9 +35,6 @@ wire::CellPartChanged changed_in(const wire::TenantView& view);
 /// Only of a part that every worker has confirmed: until then tokens of an earlier rate may be
 /// used.
 Share may_run_in(const wire::CellPartChanged& changed);
-/// Requests were admitted between these reports of the broker, which repeats a report for no other
-/// reason. The number of admitted requests may be the same: it begins again with a new lease.
-bool was_used(const wire::CellPart& before, const wire::CellPart& now);
 /// What can still run or be held at the broker when a part resumes. A part that a ceiling of this
 /// incarnation has made void runs nothing, and neither does one of another incarnation. Nothing
 /// while workers have not confirmed the limit, which may be zero: then wait.

@@ -68,16 +68,16 @@ struct CellPart : Message<CellPart> {
   /// and workers have confirmed it.
   std::uint32_t may_run = 0;
   std::uint32_t demand = 0;  ///< Running and waiting requests in the workers' last reports.
-  /// Requests that the workers have admitted. It changes with each use, also with one between two
-  /// reports; it falls when a worker's last lease ends.
-  std::uint64_t admitted = 0;
+  /// Grows with each request that a worker has admitted, also with one between two reports, and
+  /// when a worker gets a lease after it had none. Counts from the start of the broker.
+  std::uint64_t uses = 0;
   /// True if each worker has confirmed its quota, so none uses tokens at an earlier rate.
   bool confirmed = true;
 };
 
 /// `cell.part_changed`, a notification of the broker to the agent: what may still be done under a
 /// part has changed. It is sent when the part is confirmed, when what exceeds its limits changes,
-/// when its demand passes a power of two, and once a second while requests are admitted.
+/// when its demand passes a power of two, and once a second while it is used.
 struct CellPartChanged : Message<CellPartChanged> {
   static constexpr std::string_view kMethod = "cell.part_changed";
   TenantId tenant;

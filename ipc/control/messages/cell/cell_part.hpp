@@ -11,7 +11,7 @@ void describe(Is<CellPart> auto& m, auto& fields) {
   fields.field("revision", m.revision);
   fields.field("may_run", m.may_run);
   fields.field("demand", m.demand);
-  fields.with_default("admitted", m.admitted, std::uint64_t{0});
+  fields.with_default("uses", m.uses, std::uint64_t{0});
   fields.field("confirmed", m.confirmed);
 }
 

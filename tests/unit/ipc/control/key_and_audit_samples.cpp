@@ -92,11 +92,11 @@ std::vector<MessageSample> key_and_audit_samples() {
            "incarnation":7,"revision":1,"first_credit_ms":60000})"),
       sample<CellPart>(
           "CellPart",
-          R"({"incarnation":7,"revision":18446744073709551615,"may_run":4,"demand":3,"admitted":9,"confirmed":true})",
-          {"admitted"}),
+          R"({"incarnation":7,"revision":18446744073709551615,"may_run":4,"demand":3,"uses":9,"confirmed":true})",
+          {"uses"}),
       sample<CellPartChanged>(
           "CellPartChanged",
-          R"({"tenant":"acme","part":{"incarnation":7,"revision":2,"may_run":4,"demand":3,"admitted":9,"confirmed":false},
+          R"({"tenant":"acme","part":{"incarnation":7,"revision":2,"may_run":4,"demand":3,"uses":9,"confirmed":false},
            "blocks_held":12})"),
       sample<KeyResolve>(
           "KeyResolve",

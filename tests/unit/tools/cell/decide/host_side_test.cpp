@@ -108,18 +108,6 @@ TEST_CASE("cell part: a void part has no limit, not even the rate that its polic
   CHECK(limit_in(view, kOwner.incarnation) == BrokerLimit());
 }
 
-TEST_CASE("cell part: a repeated report of admitted requests says that there were more") {
-  const wire::CellPart idle{.incarnation = 7, .revision = 3};
-  wire::CellPart used = idle;
-  used.admitted = 1;
-  CHECK(was_used(idle, used));
-  CHECK(was_used(used, used));  // of a new lease
-  CHECK_FALSE(was_used(idle, idle));
-  wire::CellPart lowered = used;
-  lowered.revision = 4;
-  CHECK_FALSE(was_used(used, lowered));
-}
-
 TEST_CASE("cell keys: a key that the broker refused is not counted among those that it has") {
   CHECK(may_have_key(Errc::TimedOut));
   CHECK(may_have_key(Errc::ConnectionLost));
