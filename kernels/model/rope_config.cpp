@@ -154,6 +154,19 @@ Result<void> read_all_factors(const GgufFile& file, const ArchitectureKeys& keys
   return {};
 }
 
+/// Checks the divisors that layers with a window have from the other layers, whose heads may be
+/// wider or narrower.
+Result<void> check_divisors(const ArchitectureKeys& keys, const RopeConfig& config) {
+  const std::size_t pairs = config.dim / 2;
+  for (const std::vector<float>* divisors : {&config.freq_factors, &config.short_factors})
+    if (!divisors->empty() && divisors->size() != pairs)
+      return keys.unsupported(
+          "layers with a window rotate {} pairs, and the other layers have divisors of {}; this "
+          "build needs them equal: {}",
+          pairs, divisors->size(), keys.key("rope.dimension_count_swa"));
+  return {};
+}
+
 }  // namespace
 
 RopeAngles rope_angles(const RopeConfig& config, std::uint32_t n_context) {
@@ -196,6 +209,7 @@ Result<RopeConfig> read_window_rope(const ArchitectureKeys& keys, const RopeConf
   if (rule.rotates_plainly) config = {.style = others.style, .skip_every = others.skip_every};
   config.dim = TRY(keys.count_or(kDim, kMaxDim, std::min(others.dim, head_dim)));
   TRY(check_dim(keys, kDim, config.dim, head_dim));
+  TRY(check_divisors(keys, config));
   config.base = TRY(keys.between(kKey, 1.0f, 1e12f, base));
   if (config.scaling != RopeScaling::Yarn) return config;
   config.yarn.base = config.base;

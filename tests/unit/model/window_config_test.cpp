@@ -107,6 +107,19 @@ TEST_CASE("windows: their layers rotate without scaling, from a base of their ow
                   "rope.freq_base_swa"}});
 }
 
+TEST_CASE("windows: divisors of another number of pairs than their layers rotate are refused") {
+  const auto with_divisors = [] {
+    return windowed("gemma2", 2).vector("rope_freqs.weight", {1, 2, 4, 8});
+  };
+  const auto config = config_of(with_divisors().set("gemma2.rope.freq_base_swa", 5e4f));
+  REQUIRE(config.has_value());
+  CHECK(config->window_rope->freq_factors == std::vector<float>{1, 2, 4, 8});
+  check_refused({{with_divisors().set("gemma2.rope.dimension_count_swa", 4u),
+                  Errc::UnsupportedModel, "rope.dimension_count_swa"},
+                 {with_divisors().set("gemma2.attention.key_length_swa", 4u),
+                  Errc::UnsupportedModel, "rotate 2 pairs"}});
+}
+
 TEST_CASE("config: soft caps are read, or have the family's values; other families refuse them") {
   const auto gemma2 = config_of(tiny_model("gemma2"));
   REQUIRE(gemma2.has_value());
