@@ -22,7 +22,7 @@ namespace leasehold {
 /// Raised by every change after which the same model, request and seed give other tokens: in
 /// kernels, sampling, default seeds, tokenizers, chat templates or grammars. golden_text_test.cpp
 /// pins it.
-inline constexpr std::uint32_t kTextVersion = 4;
+inline constexpr std::uint32_t kTextVersion = 5;
 
 struct TextIdentity {
   std::string content;  ///< SHA-256 of the model's files, in 64 lower-case hex digits.

@@ -18,7 +18,7 @@ struct GoldenTexts {
   const char* tokens;  ///< Checksum of the tokens of kRequests, in hex.
 };
 
-constexpr std::uint32_t kPinnedVersion = 4;
+constexpr std::uint32_t kPinnedVersion = 5;
 constexpr const char* kOnPurpose =
     "The bundled model gives other tokens for the same requests. If that is on purpose, raise "
     "kTextVersion in ipc/control/tokens/text_identity.hpp, so that no text continues across the "
