@@ -123,6 +123,39 @@ TEST_CASE("draft: with the model as its own draft every greedy proposal is right
   CHECK(steps == 1 + (kDraftTokens - 1 + kProposed) / (kProposed + 1));
 }
 
+TEST_CASE("draft: its backend has every limit of the engine's model, a recurrent state's too") {
+  const BackendLimits engine{.max_rows = 9'000,
+                             .max_context = 9'001,
+                             .n_heads = 9'002,
+                             .head_dim = 9'003,
+                             .max_width = 90'004,
+                             .n_experts = 9'005,
+                             .n_experts_used = 9'006,
+                             .attention_scratch_bytes = 9'007,
+                             .max_logit_rows = 9'008,
+                             .rope_dim = 9'009,
+                             .n_vocab = 90'010,
+                             .n_kv_groups = 9'011,
+                             .state_blocks = 9'012,
+                             .scratch_bytes = 0};
+  EngineRig rig(with_draft({}, bundled_model_path()));
+  const BackendLimits both = DraftProposer::backend_limits(engine, rig.draft().config());
+  CHECK(both.max_rows == engine.max_rows);
+  CHECK(both.max_context == engine.max_context);
+  CHECK(both.n_heads == engine.n_heads);
+  CHECK(both.head_dim == engine.head_dim);
+  CHECK(both.max_width == engine.max_width);
+  CHECK(both.n_experts == engine.n_experts);
+  CHECK(both.n_experts_used == engine.n_experts_used);
+  CHECK(both.attention_scratch_bytes == engine.attention_scratch_bytes);
+  CHECK(both.max_logit_rows == engine.max_logit_rows);
+  CHECK(both.rope_dim == engine.rope_dim);
+  CHECK(both.n_vocab == engine.n_vocab);
+  CHECK(both.n_kv_groups == engine.n_kv_groups);
+  CHECK(both.state_blocks == engine.state_blocks);
+  CHECK(both.scratch_bytes > 0);
+}
+
 TEST_CASE("draft: whichever model proposes, the texts are those without it") {
   const GeneratedModel model(family_named("llama"));
   const GeneratedModel alike(family_named("llama, linear"));

@@ -56,6 +56,7 @@ BackendLimits DraftProposer::backend_limits(const BackendLimits& engine, const C
           .rope_dim = std::max(engine.rope_dim, draft.rope_dim),
           .n_vocab = std::max(engine.n_vocab, draft.n_vocab),
           .n_kv_groups = std::max(engine.n_kv_groups, draft.n_kv_groups),
+          .state_blocks = std::max(engine.state_blocks, draft.state_blocks),
           .state_key_dim = std::max(engine.state_key_dim, draft.state_key_dim),
           .scratch_bytes = engine.scratch_bytes + draft.scratch_bytes};
 }
