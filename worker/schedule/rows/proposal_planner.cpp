@@ -69,10 +69,13 @@ std::vector<PlannedRows*> ProposalPlanner::proposing_parts(StepPlan& plan) const
 }
 
 /// The number of `proposed` tokens that are worth a row. No token is drawn beyond the request's
-/// token limit or the context, so proposals beyond them get no row. Neither do those beyond the
-/// next snapshot of a recurrent state.
+/// token limit or the context, so proposals beyond them get no row. With a recurrent state, neither
+/// do those beyond its next snapshot, nor those after the last row of a prompt: if the request
+/// stopped before that row is committed, the drawn tokens would be charged again, as its prompt.
 std::uint32_t ProposalPlanner::worth(const Sequence& sequence, std::uint32_t decode_rows,
                                      std::uint32_t proposed) const {
+  const bool repeats = sequence.blocks.recurrent().exists();
+  if (repeats && sequence.blocks.committed() < known_tokens(sequence.request)) return 0;
   const auto known = static_cast<std::uint32_t>(sequence.tokens.size());
   const auto left = [](std::uint32_t limit, std::uint32_t used) {
     return limit > used ? limit - used - 1 : 0;
@@ -80,7 +83,6 @@ std::uint32_t ProposalPlanner::worth(const Sequence& sequence, std::uint32_t dec
   const std::uint32_t most = std::min(
       {proposed, limits_.speculate, left(sequence.request.max_emitted_tokens, sequence.emitted()),
        left(limits_.max_context, known), sequence.rows_to_snapshot() - 1});
-  const bool repeats = sequence.blocks.recurrent().exists();
   return limit_.worth(sequence.acceptance, decode_rows, most, repeats);
 }
 

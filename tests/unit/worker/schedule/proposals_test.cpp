@@ -113,6 +113,21 @@ TEST_CASE("proposals: they end where a copy of the state is due") {
   CHECK(fixture.running().front()->blocks.committed() == kSnapshotPositions);
 }
 
+TEST_CASE(
+    "proposals: with a state the last row of a prompt gets none, so that each token is paid once") {
+  for (const std::uint32_t state_blocks : {0u, 1u}) {
+    CAPTURE(state_blocks);
+    Proposing fixture({.state_blocks = state_blocks, .speculate = 4});
+    fixture.submit(fixture.lease(1, 20), "r", 1, 20);
+    fixture.scheduler.admit(kNow);
+    fixture.plan_with();
+    CHECK(fixture.proposed() == std::vector<std::uint32_t>{state_blocks > 0 ? 0u : 4u});
+    fixture.commit();
+    fixture.plan_with();
+    CHECK(fixture.proposed() == std::vector<std::uint32_t>{4});
+  }
+}
+
 TEST_CASE("proposals: the tenant pays for all rows and is served those that stay") {
   Proposing fixture;
   fixture.submit(fixture.lease(1, 20), "r", 4, 20);
