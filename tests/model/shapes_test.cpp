@@ -162,6 +162,17 @@ TEST_CASE("model: a random shape of every architecture agrees with a computation
   for (const Architecture& row : architectures()) check_shape(row, test_seed(1), 40);
 }
 
+TEST_CASE("model: only an architecture with latent attention is written with fused heads") {
+  for (const Architecture& row : architectures()) {
+    CAPTURE(row.name);
+    ModelRequest request = ShapeDraw(row, 1).request();
+    request.latent_shape.has_fused_heads = false;
+    CHECK(make_model::check(request).has_value());
+    request.latent_shape.has_fused_heads = true;
+    CHECK(make_model::check(request).has_value() == row.has_latent_attention);
+  }
+}
+
 TEST_CASE("model: many random shapes of every architecture agree with one in doubles",
           "[.][long]") {
   for (std::uint64_t seed = test_seed(1); seed < test_seed(1) + 40; ++seed)

@@ -153,7 +153,12 @@ Result<void> check_heads(const ModelRequest& request) {
 }
 
 Result<void> check_latent(const ModelRequest& request) {
-  if (!request.row().has_latent_attention) return {};
+  if (!request.row().has_latent_attention) {
+    if (!request.latent_shape.has_fused_heads) return {};
+    return fail(Errc::BadRequest,
+                fmt::format("--arch {} has no --fused-heads; omit it or choose another --arch",
+                            request.architecture));
+  }
   const LatentConfig latent = request.latent();
   TRY(within("--latent-rank", latent.rank, 1, kMaxHeadDim - request.rope_dim()));
   return within("--query-rank", latent.query_rank, request.latent_shape.has_direct_queries ? 0 : 1,
