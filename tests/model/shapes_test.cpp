@@ -4,7 +4,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "kernels/model/weights_layout.hpp"
 #include "tests/model/matrix.hpp"
+#include "tests/support/generated_model.hpp"
 #include "tests/support/plain_model.hpp"
 #include "tests/support/required.hpp"
 #include "tests/support/temporary_directory.hpp"
@@ -170,6 +172,29 @@ TEST_CASE("model: only an architecture with latent attention is written with fus
     CHECK(make_model::check(request).has_value());
     request.latent_shape.has_fused_heads = true;
     CHECK(make_model::check(request).has_value() == row.has_latent_attention);
+  }
+}
+
+TEST_CASE("model: keys of fused heads have the type of the file, or are floats if it has blocks") {
+  for (const TensorType type : {TensorType::F32, TensorType::F16, TensorType::Q8_0}) {
+    Family family = family_named("deepseek2, fused heads, q8_0");
+    family.type = type;
+    const GeneratedModel model(family);
+    const GgufFile file = required(GgufFile::open(model.path()));
+    const ModelConfig config = required(read_config(file));
+    const WeightsLayout layout = required(make_weights_layout(file, config, Arithmetic::Int8));
+    const WeightTensor* const keys = layout.find("blk.1.attn_k_b.weight");
+    const WeightTensor* const values = layout.find("blk.1.attn_v_b.weight");
+    REQUIRE((keys != nullptr && values != nullptr));
+    CAPTURE(name(type));
+    CHECK(keys->is_transposed);
+    CHECK(name(keys->type) == name(type == TensorType::Q8_0 ? TensorType::F32 : type));
+    CHECK(keys->rows == config.n_heads * config.latent.rank);
+    CHECK(keys->columns == config.latent.unrotated_dim);
+    CHECK_FALSE(values->is_transposed);
+    CHECK(name(values->type) == name(type));
+    CHECK(values->rows == config.n_heads * config.latent.value_dim);
+    CHECK(values->columns == config.latent.rank);
   }
 }
 

@@ -23,15 +23,15 @@ GgufBuilder latent_model() {
 }
 
 /// As files from before April 2025: the keys and values of each head share a tensor, [28, 16].
-GgufBuilder with_fused_heads(TensorType type = TensorType::F32) {
+GgufBuilder with_fused_heads() {
   return latent_model()
       .set("deepseek2.attention.head_count_kv", 4u)
       .set("deepseek2.attention.key_length", 12u)
       .set("deepseek2.attention.value_length", 6u)
       .remove("deepseek2.attention.key_length_mla")
       .remove("deepseek2.attention.value_length_mla")
-      .tensor("blk.0.attn_kv_b.weight", type, {16, 56})
-      .tensor("blk.1.attn_kv_b.weight", type, {16, 56});
+      .tensor("blk.0.attn_kv_b.weight", TensorType::F32, {16, 56})
+      .tensor("blk.1.attn_kv_b.weight", TensorType::F32, {16, 56});
 }
 
 GgufBuilder with_yarn(float log_multiplier) {
