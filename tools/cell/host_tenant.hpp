@@ -46,7 +46,6 @@ struct HostTenant {
   std::map<ApiKeyId, HostKey> keys;
   std::vector<std::shared_ptr<AskedKey>> asked;
   std::optional<wire::CellPartChanged> changed;  // the newest one of this connection
-  TimePoint looked;                              // when a worker's wish for more was followed
   bool is_resumed = false;    // the broker's state is known, for this membership and connection
   bool is_at_broker = false;  // the broker has the tenant
   bool is_busy = false;       // steps of it run

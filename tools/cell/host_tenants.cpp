@@ -217,8 +217,7 @@ void HostTenants::wants_more(const wire::PartWant& wanted) {
   HostTenant& tenant = *found->second;
   const TimePoint now = clock_.now();
   if (wanted.moved_from) tenant.part.replaces(*wanted.moved_from);
-  if (!wanted.moved_from && now - tenant.looked < wire::PartWant::kPause) return;
-  tenant.looked = now;
+  if (!tenant.schedule.wants_more(wanted.moved_from.has_value(), now)) return plan_step(tenant);
   tenant.demand.seen(1 + requests_of(tenant), now);
   tenant.part.look_again();
   wake(tenant);

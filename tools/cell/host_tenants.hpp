@@ -57,8 +57,8 @@ class HostTenants : private etcd::WatchReceiver {
   /// those of etcd and of the broker.
   boost::asio::awaitable<Result<void>> resolve(wire::KeyResolve asked);
   /// A worker has refused a request of the tenant, or got a moved text of it: looks for a larger
-  /// part; after a refusal not if that was done just now. Does nothing for a tenant that this host
-  /// does not serve.
+  /// part, if that was not done just now; for a moved text then a moment later. Does nothing for a
+  /// tenant that this host does not serve.
   void wants_more(const wire::PartWant& wanted);
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ipc/control/messages/cell/agent_calls.hpp"
+
 namespace leasehold::cell {
 namespace {
 
@@ -34,6 +36,13 @@ Duration pause_after(unsigned refusals, std::size_t parts, std::uint64_t random)
 
 void PartSchedule::look_at(TimePoint time) {
   look_at_ = look_at_ ? std::min(*look_at_, time) : time;
+}
+
+bool PartSchedule::wants_more(bool has_moved, TimePoint now) {
+  const bool is_paused = followed_at_ && now - *followed_at_ < wire::PartWant::kPause;
+  if (!is_paused) followed_at_ = now;
+  if (is_paused && has_moved) look_at(*followed_at_ + wire::PartWant::kPause);
+  return !is_paused;
 }
 
 void PartSchedule::wanted(const TenantPart& part, TimePoint now, std::uint64_t random) {

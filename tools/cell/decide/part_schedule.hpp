@@ -24,6 +24,10 @@ class PartSchedule {
   /// How soon steps that failed are tried again.
   static constexpr Duration kRetry = std::chrono::milliseconds(200);
 
+  /// A worker of this host could use more of the part. True: the host looks at the part now. False:
+  /// it did so less than PartWant::kPause ago, and for a text that `has_moved` here it does so
+  /// again after the pause.
+  bool wants_more(bool has_moved, TimePoint now);
   /// Other hosts want some of the part.
   void wanted(const TenantPart& part, TimePoint now, std::uint64_t random);
   /// The steps of the tenant have ended at `now`. `has_failed`: something remains to be done.
@@ -38,6 +42,7 @@ class PartSchedule {
 
   std::optional<TimePoint> look_at_;
   std::optional<TimePoint> retry_at_;
+  std::optional<TimePoint> followed_at_;  // when a worker's wish was followed
 };
 
 }  // namespace leasehold::cell

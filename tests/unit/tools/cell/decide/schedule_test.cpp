@@ -72,6 +72,18 @@ TEST_CASE("schedule: between two hosts nothing waits, and among many what others
   CHECK(many.due_at({}) == at_ms(6));
 }
 
+TEST_CASE(
+    "schedule: a text that moves here just after a refused request is followed after a pause") {
+  PartSchedule schedule;
+  CHECK(schedule.wants_more(false, after_ms(0)));
+  CHECK_FALSE(schedule.wants_more(false, after_ms(1)));
+  CHECK_FALSE(schedule.due_at({}));  // the host has just looked for more
+  CHECK_FALSE(schedule.wants_more(true, after_ms(50)));
+  CHECK(schedule.due_at({}) == after_ms(200));
+  CHECK(schedule.begin_step(after_ms(200)));
+  CHECK(schedule.wants_more(false, after_ms(200)));
+}
+
 TEST_CASE("schedule: pauses after refusals grow, and steps that failed are tried again") {
   Cell cell;
   Host a(cell, "a", 8);
