@@ -255,6 +255,7 @@ void TenantPart::plan_share(const Ledger& others, const Share& divided) {
   plan_.target = demand().is_zero() ? Share() : wanted;
   plan_.written = greater(may_run_, smaller(plan_.target, most));
   plan_.instead_of.reset();
+  plan_.replaced = replaced_;
   if (replaced && !plan_.written.fits(free)) plan_.instead_of = replaced->owner;
 }
 
@@ -340,8 +341,13 @@ void TenantPart::delete_mail(etcd::Transaction& write) const {
 void TenantPart::end_without_write() {
   stage_ = Stage::Idle;
   next_.reset();
-  replaced_.reset();
+  forget_replaced();
   writes_.refusals = 0;
+}
+
+/// Not a host whose text has come after the decision.
+void TenantPart::forget_replaced() {
+  if (replaced_ == plan_.replaced) replaced_.reset();
 }
 
 Result<void> TenantPart::decide() {
@@ -382,7 +388,7 @@ void TenantPart::finish_write(bool has_succeeded) {
     return;
   }
   writes_ = {};
-  replaced_.reset();
+  forget_replaced();
   recorded_ = plan_.written;
   set_limit(greater(limit_.share, smaller(plan_.target, recorded_)));
   may_run_ = greater(may_run_, limit_.share);

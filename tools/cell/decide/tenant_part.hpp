@@ -100,6 +100,7 @@ class TenantPart {
     Share target;   // what this host should have
     Share written;  // what the ledger will say
     std::optional<PartOwner> instead_of;
+    std::optional<HostName> replaced;  // whose part was looked for
     bool is_needed = false;  // the write changes something before the broker confirms its limit
   };
   struct Writes {
@@ -128,6 +129,7 @@ class TenantPart {
   bool needs_write(const Ledger& ledger) const;
   void delete_mail(etcd::Transaction& write) const;
   void end_without_write();
+  void forget_replaced();
   void set_limit(const Share& share);
   void distrust_write();
   std::optional<Part> new_part() const;
