@@ -42,15 +42,16 @@ wire::KeyView view_of(const journal::ApiKeyRow& key, const WallClock& wall, Time
 }
 
 Result<void> ApiKeys::add(const journal::ApiKeyRow& key, TimePoint now) {
+  if (keys_.contains(key.id))
+    return fail(
+        Errc::BadRequest,
+        fmt::format("this broker has the key {} already; see `brokerctl keys`", key.id.value));
   if (of(key.tenant).size() >= kMaxPerTenant) {
     return fail(Errc::QuotaConcurrent,
                 fmt::format("tenant {} has {} keys; revoke one with `brokerctl keys revoke`",
                             key.tenant.value, kMaxPerTenant));
   }
-  if (!keys_.try_emplace(key.id, key).second)
-    return fail(
-        Errc::BadRequest,
-        fmt::format("this broker has the key {} already; see `brokerctl keys`", key.id.value));
+  keys_.emplace(key.id, key);
   idle_.emplace(key.id, IdleTime(now));
   by_tenant_[key.tenant].insert(key.id);
   expect_expiry(key);

@@ -32,8 +32,8 @@ class ApiKeys {
  public:
   static constexpr std::size_t kMaxPerTenant = wire::kMaxKeysPerTenant;
 
-  /// Errors: QuotaConcurrent for a tenant with kMaxPerTenant keys; BadRequest for a key that
-  /// exists.
+  /// Errors: BadRequest for a key that exists; QuotaConcurrent for another one of a tenant with
+  /// kMaxPerTenant keys.
   Result<void> add(const journal::ApiKeyRow& key, TimePoint now);
   void erase(const ApiKeyId& id);
   struct Unwritten {

@@ -79,14 +79,16 @@ Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) 
                      key.tenant);
 }
 
-/// A cell may have more keys of a tenant than one host serves. ApiKeys checks those of others.
-Result<void> check_room(const State& state, const TenantId& tenant) {
-  const bool is_of_cell = state.tenants.find(tenant)->policy.cell.has_value();
-  if (!is_of_cell || state.api_keys.of(tenant).size() < ApiKeys::kMaxPerTenant) return {};
+/// A cell may have more keys of a tenant than one host serves. ApiKeys checks those of others, and
+/// whether it has the key: its agent must not believe that a key it has sent twice is not here.
+Result<void> check_room(const State& state, const journal::ApiKeyRow& key) {
+  const bool is_of_cell = state.tenants.find(key.tenant)->policy.cell.has_value();
+  const bool is_full = state.api_keys.of(key.tenant).size() >= ApiKeys::kMaxPerTenant;
+  if (!is_of_cell || !is_full || state.api_keys.find(key.id) != nullptr) return {};
   return fail(Errc::QuotaConcurrent,
               fmt::format("this host serves {} keys of tenant {}, the most at a time; use another "
                           "host, or revoke one with `brokerctl cell keys revoke`",
-                          ApiKeys::kMaxPerTenant, tenant.value));
+                          ApiKeys::kMaxPerTenant, key.tenant.value));
 }
 
 void remove_limit(wire::KeyLimits& limits, std::string_view name) {
@@ -115,7 +117,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
                                .expires_unix_ms = create.expires_unix_ms.value_or(0),
                                .limits = create.limits};
   TRY(check_key(decision, key));
-  TRY(check_room(state, create.tenant));
+  TRY(check_room(state, key));
   TRY(state.api_keys.add(key, decision.now));
   decision.touched.usage.push_back(create.tenant);
   state.api_keys.await_write(caller.call, {.id = id, .creator_uid = caller.uid});

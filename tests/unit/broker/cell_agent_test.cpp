@@ -120,14 +120,19 @@ TEST_CASE("cell: the keys of one tenant can be listed alone") {
 
 TEST_CASE("cell: a key beyond those that a host serves is refused with the cell's command") {
   CellWorld world;
+  wire::KeyCreate key;
+  key.tenant = {"c"};
   const auto create = [&] {
-    wire::KeyCreate key;
-    key.tenant = {"c"};
-    key.hash = hash_of_api_key(mint_api_key());
     key.request_id = {mint_request_id()};
     return world.call(kAgent, key);
   };
-  for (std::size_t i = 0; i < ApiKeys::kMaxPerTenant; ++i) world.answer<wire::Empty>(create());
+  for (std::size_t i = 0; i < ApiKeys::kMaxPerTenant; ++i) {
+    key.hash = hash_of_api_key(mint_api_key());
+    world.answer<wire::Empty>(create());
+  }
+  // A key that is here already is not one that is not served: its agent has to revoke it some day.
+  CHECK(world.refusal(create()) == Errc::BadRequest);
+  key.hash = hash_of_api_key(mint_api_key());
   const CallId refused = create();
   CHECK(world.refusal(refused) == Errc::QuotaConcurrent);
   CHECK_THAT(world.error_of(refused).detail, Catch::Contains("brokerctl cell keys revoke"));
