@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "common/errc.hpp"
 
@@ -21,9 +20,6 @@ enum class TextStage : std::uint8_t {
 };
 
 ErrorOutcome outcome_of(Errc code, TextStage stage);
-
-/// The reason for the outcome, without a full stop.
-std::string_view outcome_reason(Errc code);
 
 /// The same for an HTTP status without a code that this version knows: a status from 500 on, 408
 /// and 429 may be the host's; the others are the request's.
