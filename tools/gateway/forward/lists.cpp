@@ -201,9 +201,10 @@ awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
   std::set<std::string> listed;
   std::optional<Error> error;
   for (const HostId host : shared.hosts.answering()) {
-    const HostReport& report = *table.report(host);
+    const HostReport* report = table.report(host);
+    if (report == nullptr) continue;  // it was forgotten while another host answered
     const bool is_new = std::ranges::any_of(
-        report.models, [&](const ServedModel& model) { return missing.contains(model.id); });
+        report->models, [&](const ServedModel& model) { return missing.contains(model.id); });
     if (!is_new) continue;
     std::optional<WholeAnswer> refused;
     auto list = co_await fetch_list(shared, client, host, client.head().target, refused);
