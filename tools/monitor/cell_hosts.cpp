@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/metrics/exposition.hpp"
+#include "tools/cell/decide/silent_hosts.hpp"
 
 namespace leasehold::monitor {
 namespace {
@@ -27,6 +28,7 @@ Json names_of(const std::vector<cell::OfferedModel>& models) {
 
 void CellHosts::listed(const CellEntries& entries, TimePoint now) {
   slack_ = entries.config.slack();
+  read_at_ = now;
   problems_.clear();
   const cell::AllParts parts = cell::parts_in(entries.ledgers);
   for (const Error& problem : parts.problems) problems_.push_back(problem.detail);
@@ -50,10 +52,11 @@ void CellHosts::listed(const CellEntries& entries, TimePoint now) {
   }
 }
 
-/// The rule by which gateways expire a host (silent_hosts.hpp).
-std::string_view CellHosts::state_of(const Host& host, TimePoint now) const {
+/// As of the newest read: while etcd cannot be read, beats may arrive there.
+std::string_view CellHosts::state_of(const Host& host) const {
   const bool has_ttl = host.record.ttl_ms > 0;
-  if (has_ttl && now - host.since > (host.record.ttl() + slack_) * 101 / 100) return "silent";
+  if (has_ttl && read_at_ - host.since > cell::longest_silence(host.record, slack_))
+    return "silent";
   return host.record.is_draining ? "draining" : "member";
 }
 
@@ -61,7 +64,7 @@ Json CellHosts::to_json(TimePoint now) const {
   Json items = Json::array();
   for (const auto& [name, host] : hosts_) {
     items.push_back({{"host", name.value},
-                     {"state", state_of(host, now)},
+                     {"state", state_of(host)},
                      {"incarnation", host.incarnation.value},
                      {"beat_age_ms", (now - host.since) / std::chrono::milliseconds(1)},
                      {"ttl_ms", host.record.ttl_ms},
@@ -79,7 +82,7 @@ std::string CellHosts::metrics(TimePoint now) const {
   std::map<std::string_view, std::uint64_t> counts;
   std::vector<std::pair<TimePoint, const cell::HostName*>> oldest;
   for (const auto& [name, host] : hosts_) {
-    ++counts[state_of(host, now)];
+    ++counts[state_of(host)];
     oldest.emplace_back(host.since, &name);
   }
   for (const std::string_view state : kStates)

@@ -36,7 +36,8 @@ class CellHosts {
 
   /// {"items": [{"host", "state", "incarnation", "beat_age_ms", "ttl_ms", "tenants", "requests",
   /// "free_blocks", "models", "doors"} …], "problems": [text …]}, by host. The state is "member",
-  /// "draining" or "silent": no beat for longer than TTL and slack.
+  /// "draining" or "silent": reads have found no newer beat for so long that gateways expire the
+  /// host.
   wire::Json to_json(TimePoint now) const;
   /// In the form of Prometheus.
   std::string metrics(TimePoint now) const;
@@ -49,10 +50,11 @@ class CellHosts {
     cell::HostRecord record;
     cell::HostParts parts;
   };
-  std::string_view state_of(const Host& host, TimePoint now) const;
+  std::string_view state_of(const Host& host) const;
 
   cell::CellKeys keys_;
   Duration slack_{};
+  TimePoint read_at_;
   std::map<cell::HostName, Host> hosts_;
   std::vector<std::string> problems_;
 };

@@ -25,6 +25,11 @@ bool is_alike(const SilentHosts::Seen& a, const SilentHosts::Seen& b) {
 
 }  // namespace
 
+Duration longest_silence(const HostRecord& record, Duration slack) {
+  const Duration longest = record.ttl() + slack;
+  return longest + longest / kRateDifference;
+}
+
 void SilentHosts::listed(const std::vector<etcd::KeyValue>& entries, TimePoint now) {
   contacted(now);
   std::map<HostName, Seen> earlier = std::exchange(seen_, {});
@@ -64,9 +69,8 @@ void SilentHosts::refused(const HostName& host, TimePoint now) {
 
 std::optional<SilentHosts::Silence> SilentHosts::silence_of(const Seen& seen, TimePoint now) const {
   if (!seen.record || seen.record->ttl_ms == 0) return std::nullopt;
-  const Duration longest = seen.record->ttl() + slack_;
   const Duration since = now - seen.since;
-  return Silence{.since = since, .left = longest + longest / kRateDifference - since};
+  return Silence{.since = since, .left = longest_silence(*seen.record, slack_) - since};
 }
 
 std::optional<SilentHosts::Silence> SilentHosts::silence_of(const HostName& host,

@@ -30,6 +30,9 @@ struct Expiry {
   etcd::Transaction transaction;  ///< Deletes its key if no newer beat has arrived.
 };
 
+/// How long an observer waits for a newer beat until the host has stopped by itself.
+Duration longest_silence(const HostRecord& record, Duration slack);
+
 class SilentHosts {
  public:
   /// Without contact for this long, every count begins again.

@@ -52,6 +52,16 @@ TEST_CASE("cell hosts: a host is silent when no beat was found for longer than T
     CHECK_THAT(text, Contains(line));
 }
 
+TEST_CASE("cell hosts: no host becomes silent while etcd cannot be read") {
+  ManualClock clock;
+  CellHosts hosts(kKeys);
+  hosts.listed({.config = {}, .hosts = {host("a", 3, 5)}, .ledgers = {}}, clock.now());
+  clock.advance(seconds(60));
+  const auto item = hosts.to_json(clock.now()).at("items").at(0);
+  CHECK(item.at("state") == "member");
+  CHECK(item.at("beat_age_ms") == 60'000);
+}
+
 TEST_CASE("cell hosts: a part counts for the membership that has it, and wrong records are named") {
   const ManualClock clock;
   CellHosts hosts(kKeys);
@@ -71,7 +81,7 @@ TEST_CASE("cell hosts: a part counts for the membership that has it, and wrong r
   CHECK_THAT(document.at("problems").dump(), Contains("ledger/bob") && Contains("hosts/d"));
 }
 
-TEST_CASE("cell reader: without etcd the page has a typed error, and the metrics say so") {
+TEST_CASE("cell reader: without etcd the error is typed, and etcd is not asked at once again") {
   ManualClock clock;
   const auto member =
       etcd::MemberAddress::parse("unix:/nonexistent/etcd", etcd::Reach::ThisMachine);
