@@ -165,6 +165,7 @@ Result<Answer> show_hosts(const Calls& calls) {
                           .rows = {}},
                 .notes = {},
                 .document = {{"items", json::array()}}};
+  for (const Error& problem : parts.problems) answer.notes.push_back(problem.detail);
   for (const etcd::KeyValue& entry : listed.entries) {
     const auto host = calls.keys.host_in(entry.key);
     const auto record = host ? noted(read_host(entry.key, entry.value), answer) : std::nullopt;
