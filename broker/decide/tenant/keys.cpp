@@ -79,8 +79,8 @@ Result<void> check_key(const Decision& decision, const journal::ApiKeyRow& key) 
                      key.tenant);
 }
 
-/// A cell may have more keys of a tenant than one host serves. ApiKeys checks those of others, and
-/// whether it has the key: its agent must not believe that a key it has sent twice is not here.
+/// A cell may have more keys of a tenant than one host serves. ApiKeys checks the keys of other
+/// tenants, and refuses a key that it has: the agent must know that it is here, to revoke it later.
 Result<void> check_room(const State& state, const journal::ApiKeyRow& key) {
   const bool is_of_cell = state.tenants.find(key.tenant)->policy.cell.has_value();
   const bool is_full = state.api_keys.of(key.tenant).size() >= ApiKeys::kMaxPerTenant;

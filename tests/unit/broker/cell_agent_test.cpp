@@ -130,7 +130,7 @@ TEST_CASE("cell: a key beyond those that a host serves is refused with the cell'
     key.hash = hash_of_api_key(mint_api_key());
     world.answer<wire::Empty>(create());
   }
-  // A key that is here already is not one that is not served: its agent has to revoke it some day.
+  // The agent keeps a key that the broker has, to revoke it later.
   CHECK(world.refusal(create()) == Errc::BadRequest);
   key.hash = hash_of_api_key(mint_api_key());
   const CallId refused = create();

@@ -42,7 +42,7 @@ class PartSchedule {
 
   std::optional<TimePoint> look_at_;
   std::optional<TimePoint> retry_at_;
-  std::optional<TimePoint> followed_at_;  // when a worker's wish was followed
+  std::optional<TimePoint> followed_at_;  // when a request for more was followed
 };
 
 }  // namespace leasehold::cell

@@ -345,7 +345,7 @@ void TenantPart::end_without_write() {
   writes_.refusals = 0;
 }
 
-/// Not a host whose text has come after the decision.
+/// Keeps a host whose text has come after the decision.
 void TenantPart::forget_replaced() {
   if (replaced_ == plan_.replaced) replaced_.reset();
 }
