@@ -266,9 +266,9 @@ void TenantPart::follow_plan() {
   may_run_ = greater(may_run_, limit_.share);
 }
 
-/// Gives the others what is free, one after the other, so that few hosts must be told. This is safe
-/// without their consent: a host runs at most what it has learned. Parts that are counted together
-/// are left to their own hosts.
+/// Gives the others what is free, one after the other, so that few hosts need a mail. This is safe
+/// without their consent: a host runs at most what it has read. Parts that are counted together are
+/// left to their own hosts.
 void TenantPart::raise_others(Ledger& ledger, const Ledger& others,
                               const std::vector<Share>& shares) const {
   Share free = without(view_.policy.limits, counting_sum(ledger, view_.members));
@@ -325,7 +325,7 @@ Result<Ledger> TenantPart::plan_ledger(const Ledger& others) const {
                           Ledger::kMaxParts, tenant_.value));
 }
 
-/// A mail is deleted by the next write. It is no reason for one while this host has a part.
+/// A mail is deleted by the next write. While this host has a part, a mail alone needs no write.
 bool TenantPart::needs_write(const Ledger& ledger) const {
   const bool has_left_mail = view_.mail.value > 0 && ledger.find(*owner_) == nullptr;
   return !writes_.are_known || has_left_mail || ledger != view_.ledger;
