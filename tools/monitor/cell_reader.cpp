@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -12,6 +13,8 @@ namespace leasehold::monitor {
 namespace {
 
 constexpr std::chrono::milliseconds kEtcdTimeout{500};
+/// Reads of large cells take at most about a tenth of the time of etcd and of this monitor.
+constexpr int kRest = 9;
 
 etcd::ClientOptions with_short_timeout(etcd::ClientOptions options) {
   options.call_timeout = kEtcdTimeout;
@@ -42,10 +45,11 @@ Result<CellEntries> CellReader::ask() {
 
 /// Logs the error once for each reason, not for each attempt.
 void CellReader::refresh() {
-  if (clock_.now() < due_) return;
+  const TimePoint begun = clock_.now();
+  if (begun < due_) return;
   const auto entries = ask();
   const TimePoint now = clock_.now();
-  due_ = now + (entries ? kMaxAge : kPause);
+  due_ = now + (entries ? std::max(kMaxAge, (now - begun) * kRest) : kPause);
   const auto last =
       std::exchange(error_, entries ? std::nullopt : std::optional<Error>(entries.error()));
   if (entries) {

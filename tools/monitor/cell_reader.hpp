@@ -1,5 +1,5 @@
-/// Reads the hosts of a cell from etcd, at most once a second, and only while a scrape or an open
-/// page needs them.
+/// Reads the hosts of a cell from etcd, at most once a second, less often where a read takes long,
+/// and only while a scrape or an open page needs them.
 ///
 /// When etcd cannot be read, the known hosts stay, with the error, and etcd is asked again after
 /// kPause: a read waits up to half a second for each of its members. Threads: one.
