@@ -2,8 +2,8 @@
 /// any news. Between these times a tenant costs nothing.
 ///
 /// Hosts that want to change a ledger of many parts do so at random times, so that few of their
-/// writes are refused, and so that a host that gives some of its part up knows the demands of
-/// several others. With one or two hosts nothing waits.
+/// writes are refused. A host that gives some of its part up then knows the demands of several
+/// others. With one or two hosts nothing waits.
 ///
 /// Time is an argument, and so is chance: any random number. Threads: one.
 #pragma once

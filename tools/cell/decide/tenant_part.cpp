@@ -25,6 +25,17 @@ bool is_paired(const Part& part, const Ledger& ledger) {
   return part.instead_of || !replacements_of(part.owner, ledger).is_zero();
 }
 
+/// Reads the ledger, the host's mail, and the hosts of the last view. Most often these are all that
+/// have a part.
+etcd::Transaction read_of(const CellKeys& keys, const TenantId& tenant, const HostName& host,
+                          const TenantView& last) {
+  etcd::Transaction read = ledger_read(keys, tenant);
+  read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys.mail(host, tenant))});
+  etcd::Transaction members = members_read(keys, last);
+  std::ranges::move(members.success, std::back_inserter(read.success));
+  return read;
+}
+
 }  // namespace
 
 void TenantPart::joined(PartOwner owner) {
@@ -94,22 +105,13 @@ Result<void> TenantPart::plan_again() {
 
 // ---------------------------------------------------------------- calls
 
-/// Reads the hosts of the last view, too. Most often these are all that have a part.
-etcd::Transaction TenantPart::read_ledger() const {
-  etcd::Transaction read = ledger_read(keys_, tenant_);
-  read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.mail(owner_->host, tenant_))});
-  etcd::Transaction members = members_read(keys_, view_);
-  std::ranges::move(members.success, std::back_inserter(read.success));
-  return read;
-}
-
 std::optional<etcd::Transaction> TenantPart::next_call() {
   if (!owner_ || caller_) return std::nullopt;
   if (next_ && stage_ == Stage::Write && !plan_.is_needed) end_without_write();
   if (stage_ == Stage::Idle && is_due_) {
     is_due_ = false;
     stage_ = Stage::ReadLedger;
-    next_ = read_ledger();
+    next_ = read_of(keys_, tenant_, owner_->host, view_);
   }
   if (!next_) return std::nullopt;
   caller_ = owner_;

@@ -111,7 +111,6 @@ class TenantPart {
   };
 
   Share demand() const { return smaller(demand_, limits()); }
-  etcd::Transaction read_ledger() const;
   Result<void> take_view(const etcd::TransactionReply& reply);
   Result<void> plan_again();
   void assume_new_members(const std::set<HostName>& known);

@@ -24,9 +24,8 @@ struct KeyResolve : Message<KeyResolve> {
 };
 
 /// `part.want`, a notification: a request of this tenant was refused because this host's part of
-/// its limits is used up, or its text has moved here. The agent looks for a larger part, after
-/// refusals at most once per kPause and tenant. A worker notifies it at most once per kPause,
-/// tenant and host.
+/// its limits is used up, or its text has moved here. The agent looks for a larger part, at most
+/// once per kPause and tenant. A worker notifies it at most once per kPause, tenant and host.
 struct PartWant : Message<PartWant> {
   static constexpr std::string_view kMethod = "part.want";
   static constexpr Duration kPause = std::chrono::milliseconds(200);

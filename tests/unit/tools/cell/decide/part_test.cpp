@@ -308,7 +308,7 @@ TEST_CASE("part: a refused write waits until the caller looks again") {
   CHECK(cell.ledger().parts.size() == 2);
 }
 
-TEST_CASE("part: a host that has all tells nobody how much of it is used") {
+TEST_CASE("part: a host that has all of the limits does not write how much of them it uses") {
   Cell cell;
   Host a(cell, "a", 2);
   REQUIRE(a.run());
