@@ -129,8 +129,7 @@ std::string TextRelay::request_for(const OpenHost& action) const {
                   shared_->options.beat.count(), origin_.created_unix_s, origin_.request_id);
   if (action.moved_from) {
     const std::string from = table.name_of(*action.moved_from);
-    fields +=
-        fmt::format("Leasehold-Moved-From: {}\r\n", from.empty() ? "unknown" : printable(from));
+    fields += fmt::format("Leasehold-Moved-From: {}\r\n", from.empty() ? "unknown" : from);
   }
   const std::string body = with_emitted(request_.body, action.emitted);
   return HostRequest{.client = &client_->head(),

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "ipc/control/messages/cell/host_name.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -288,7 +289,8 @@ const HostReport* HostTable::report(HostId host) const {
 std::string HostTable::name_of(HostId id) const {
   const Host& host = at(id);
   if (host.incarnation) return host.name_in_cell;
-  return host.report ? host.report->name : std::string();
+  const bool has_name = host.report && HostName::parse(host.report->name);
+  return has_name ? host.report->name : std::string();
 }
 
 HostState HostTable::state(HostId id, TimePoint now) const {

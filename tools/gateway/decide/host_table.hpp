@@ -126,7 +126,8 @@ class HostTable {
   std::optional<Incarnation> incarnation(HostId host) const { return at(host).incarnation; }
   /// Null until the host has reported.
   const HostReport* report(HostId host) const;
-  /// The host's name in its cell, also after it has left. Of a list: that of its report, or empty.
+  /// The host's name in its cell, also after it has left. Of a list: that of its report; empty
+  /// without one, and for a text that is not a HostName, which other hosts would refuse.
   std::string name_of(HostId host) const;
   HostState state(HostId host, TimePoint now) const;
   /// The larger of the requests that the host reported and those that this gateway has there.

@@ -192,6 +192,20 @@ TEST_CASE("host table: of too many hosts that have gone those gone the longest a
   CHECK(hosts.size() == HostTable::kMaxGone);
 }
 
+TEST_CASE("host table: a host whose name other hosts would refuse has none for them") {
+  HostTable hosts = two_hosts();
+  CHECK(hosts.name_of(kHost).empty());
+  HostReport report = ready_report();
+  hosts.reported(kHost, report, kBegin);
+  CHECK(hosts.name_of(kHost) == "a");
+  for (const std::string& name :
+       {std::string("a b"), std::string("a\r\nX: y"), std::string(65, 'a')}) {
+    report.name = name;
+    hosts.reported(kHost, report, kBegin);
+    CHECK(hosts.name_of(kHost).empty());
+  }
+}
+
 TEST_CASE("host table: a bad list changes nothing") {
   HostTable hosts = two_hosts();
   CHECK(hosts.set_list({}).error().code == Errc::BadRequest);
