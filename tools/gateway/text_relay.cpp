@@ -128,7 +128,9 @@ std::string TextRelay::request_for(const OpenHost& action) const {
       fmt::format("Leasehold-Stream: {}\r\nLeasehold-Created: {}\r\nLeasehold-Request: {}\r\n",
                   shared_->options.beat.count(), origin_.created_unix_s, origin_.request_id);
   if (action.moved_from) {
-    const std::string from = table.name_of(*action.moved_from);
+    // A host that has ended the text does not compute it, so its part of the limits is not doubled.
+    const std::string from =
+        action.may_run_there ? table.name_of(*action.moved_from) : std::string();
     fields += fmt::format("Leasehold-Moved-From: {}\r\n", from.empty() ? "unknown" : from);
   }
   const std::string body = with_emitted(request_.body, action.emitted);

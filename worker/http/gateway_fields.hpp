@@ -6,7 +6,7 @@
 /// | Leasehold-Stream | 50 … 10000: milliseconds between the beats of a continuable stream |
 /// | Leasehold-Created | Unix time: the answer's `created`, and the time of the chat template |
 /// | Leasehold-Request | the id of the request if its body has none |
-/// | Leasehold-Moved-From | the host that wrote the text so far (host_name.hpp), and may run it |
+/// | Leasehold-Moved-From | the host that may still run the text (host_name.hpp), or `unknown` |
 ///
 /// A proxy that passes on unknown headers must remove these from its clients' requests.
 #pragma once

@@ -34,7 +34,8 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
                      .clock = SilenceClock(terms_.silence, step.now)});
   for (const std::vector<TokenId>& known : tokens_)
     as->positions.push_back(static_cast<std::uint32_t>(known.size()));
-  step.actions.emplace_back(OpenHost{as->id, host, tokens_, search_.from, cause});
+  step.actions.emplace_back(
+      OpenHost{as->id, host, tokens_, search_.from, search_.may_run_there, cause});
 }
 
 /// True if a ready host differs from the text in the arithmetic alone.
@@ -130,8 +131,9 @@ void TextContinuation::start_successor(const Step& step) {
   const Result<HostId> host = choose(step);
   if (!host) return;
   refreshes_ = 0;
-  search_.from = current_->host;
   const MoveCause cause = current_->clock.is_silent() ? MoveCause::Silent : MoveCause::Draining;
+  search_.from = current_->host;
+  search_.may_run_there = may_still_run(cause);
   open(successor_, *host, cause, step);
 }
 
@@ -150,7 +152,8 @@ void TextContinuation::lose(AttemptId id, const Loss& loss, const Step& step) {
   if (!loss.is_closed) step.actions.emplace_back(CloseHost{id});
   avoid(lost.host, step.now + loss.avoid);
   if (was_successor) return;
-  if (lost.clock.is_accepted()) search_ = {.from = lost.host};
+  if (lost.clock.is_accepted())
+    search_ = {.from = lost.host, .may_run_there = may_still_run(loss.cause)};
   if (!search_.since) search_.since = step.now;
   search_.cause = loss.cause;
   search_.error = loss.error;

@@ -103,6 +103,7 @@ class TextContinuation {
     std::optional<TimePoint> since;     ///< When the text lost its host.
     TimePoint retry_at;                 ///< Hosts are asked for again.
     std::optional<HostId> from;         ///< The last host that had accepted the text.
+    bool may_run_there = false;         ///< See OpenHost.
     std::optional<AttemptId> refused;   ///< The newest refusal.
     MoveCause cause = MoveCause::None;  ///< Cause of the newest loss, as its error.
     Error error{Errc::ConnectionLost, {}};

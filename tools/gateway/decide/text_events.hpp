@@ -82,12 +82,18 @@ inline constexpr int kMoveCauseCount = static_cast<int>(MoveCause::Gone) + 1;
 
 std::string_view name(MoveCause cause);
 
+/// True if the host may still compute the text: it was not asked to stop, or did not hear of it.
+constexpr bool may_still_run(MoveCause cause) {
+  return cause == MoveCause::Lost || cause == MoveCause::Silent || cause == MoveCause::Gone;
+}
+
 /// Send the request to a host: the same body with `emitted`.
 struct OpenHost {
   AttemptId attempt;
   HostId host;
   EmittedTokens emitted;
-  std::optional<HostId> moved_from;
+  std::optional<HostId> moved_from;  ///< The last host that had accepted the text.
+  bool may_run_there = false;        ///< That host was lost, and may not know that it was.
   MoveCause cause = MoveCause::None;
 };
 

@@ -15,6 +15,7 @@ TEST_CASE("text: a lost host's text continues with what was forwarded, an incomp
   CHECK(next.host != first_host);
   CHECK(next.emitted == EmittedTokens{{5, 6}, {8}});
   CHECK(next.moved_from == first_host);
+  CHECK(next.may_run_there);
   CHECK(next.cause == MoveCause::Lost);
   gateway.accept(next.attempt);
   gateway.bytes(next.attempt, group(1, 1, 9) + kEnding);
@@ -28,6 +29,7 @@ TEST_CASE("text: an ended lease moves it, and the host's error event is not show
   gateway.bytes(first, group(0, 0, 5) + "data: {\"error\":1}\n\n: x LeaseRevoked 0\n\n");
   CHECK(gateway.client == "data: 5\n\n");
   CHECK(gateway.only<OpenHost>().cause == MoveCause::Error);
+  CHECK_FALSE(gateway.only<OpenHost>().may_run_there);
   CHECK(gateway.only<CloseHost>().attempt == first);
 }
 
