@@ -53,7 +53,7 @@ struct BackendLimits {
   /// The most blocks of a copy of a sequence's recurrent state; 0: no layer has such a state.
   std::uint32_t state_blocks = 0;
   std::uint32_t state_key_dim = 0;  ///< Elements of a key of such a state.
-  std::size_t scratch_bytes = 0;  ///< Total that the caller will request with `allocate_scratch`.
+  std::size_t scratch_bytes = 0;    ///< Total that the caller will request with `allocate_scratch`.
 };
 
 struct TokenLogit {
