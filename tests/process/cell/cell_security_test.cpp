@@ -16,6 +16,7 @@ namespace {
 
 const std::string kHost = "leasehold-c-host-h1";
 const std::string kGateway = "leasehold-c-gateway";
+const std::string kMonitor = "leasehold-c-monitor";
 const std::string kOperator = "leasehold-c-operator";
 
 /// etcdctl is in a package of its own.
@@ -35,7 +36,7 @@ void enable_users(EtcdProcess& etcd) {
   std::string script = "cd " + etcd.file("") +
                        "\nexport ETCDCTL_API=3 ETCDCTL_ENDPOINTS=" + etcd.address() +
                        " ETCDCTL_CACERT=" + etcd.ca() + "\n";
-  for (const std::string& user : {kHost, kGateway, kOperator, std::string("root")})
+  for (const std::string& user : {kHost, kGateway, kMonitor, kOperator, std::string("root")})
     script += "echo secret >" + user + ".password\n";
   script += roles + " h1 >roles.sh\n" + roles + " >>roles.sh\nbash -e roles.sh\n";
   script +=
@@ -95,7 +96,7 @@ TEST_CASE("cell: an etcd with TLS and users says which certificate, password or 
   CHECK_THAT(refused(wrong_name, "k"), Contains("the certificate must be for this name"));
 }
 
-TEST_CASE("cell: etcd refuses each write for which a host or a gateway has no role") {
+TEST_CASE("cell: etcd refuses each write for which a host, a gateway or a monitor has no role") {
   if (!has_etcd() || !has_etcdctl()) return;
   EtcdProcess etcd(Transport::Tls);
   enable_users(etcd);
@@ -116,7 +117,14 @@ TEST_CASE("cell: etcd refuses each write for which a host or a gateway has no ro
     CAPTURE(key);
     CHECK(code(kGateway, Put{cell + key, "1"}) == Errc::PermissionDenied);
   }
-  CHECK(code(kGateway, Get{KeyRange::prefix(cell + "keys/")}) == Errc::PermissionDenied);
+  for (const char* key : {"config", "hosts/h1", "ledger/ann", "keys/0011223344556677"}) {
+    CAPTURE(key);
+    CHECK(code(kMonitor, Put{cell + key, "1"}) == Errc::PermissionDenied);
+    CHECK(code(kMonitor, erase(key)) == Errc::PermissionDenied);
+  }
+  for (const std::string& user : {kGateway, kMonitor})
+    CHECK(code(user, Get{KeyRange::prefix(cell + "keys/")}) == Errc::PermissionDenied);
+  CHECK(!code(kMonitor, Get{KeyRange::prefix(cell + "ledger/")}));
   CHECK(code(kHost, Get{KeyRange::one("/leasehold/d/config")}) == Errc::PermissionDenied);
   for (const char* key : {"hosts/h1", "ledger/ann", "mail/h1/ann"})
     CHECK(!code(kHost, Put{cell + key, "1"}));
