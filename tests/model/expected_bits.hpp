@@ -129,6 +129,9 @@ inline constexpr ExpectedBits kExpectedFamilyBits[] = {
      "fea9adbc7d87c47306996d908c28250de49f7da8b59c3a5f55a8cd85ee683082"},
     {"deepseek2, q8_0", "3bdccc803554a9e64bf7bf48193a5a8fb0b9a8afe1816515655cd2794426eeb5",
      "2bdbcea2e57b0eba17ab356f38dda8ffc9c85cbdfdbb56e1e3420064574fc677"},
+    {"deepseek2, fused heads, q8_0",
+     "5e2fe0a20339afd91d1c44658bef61ac354c895e2d2f152db8007c701c9e1e46",
+     "7bcfffa1e3dfbd75a85bfe8e731696b74992bbb67913053fa7cf9bec342f9f90"},
 };
 
 /// Likewise, in int8 arithmetic.
