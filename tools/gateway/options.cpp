@@ -58,7 +58,7 @@ void add_options(CLI::App& app, Texts& texts, Options& options) {
   app.add_option("--trusted-proxies", texts.trusted_proxies,
                  "Believe X-Forwarded-For of this address, network or uid:N; may be repeated");
   app.add_option("--beat-ms", texts.beat_ms,
-                 "Milliseconds between signs of life that hosts send; after three missing ones "
+                 "Milliseconds between signs of life that hosts send; after two missing ones "
                  "a text continues elsewhere")
       ->check(CLI::Range(kMinBeatMs, kMaxBeatMs))
       ->capture_default_str();
@@ -120,9 +120,10 @@ Result<std::vector<HostAddress>> hosts_of(const Texts& texts, bool allows_plaint
 }
 
 Result<void> understand(const Texts& texts, Options& options) {
-  if (texts.hosts.empty() == texts.cell.empty()) {
+  if (texts.hosts.empty() && texts.cell.empty())
     return fail(Errc::BadRequest, "a gateway needs its hosts: give either --hosts or --cell");
-  }
+  if (!texts.hosts.empty() && !texts.cell.empty())
+    return fail(Errc::BadRequest, "--hosts and --cell exclude each other; remove one");
   options.hosts = TRY(hosts_of(texts, options.plaintext_hosts));
   if (!texts.cell.empty()) {
     auto found = cell::read_cell_file(texts.cell);

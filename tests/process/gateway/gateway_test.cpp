@@ -292,12 +292,12 @@ TEST_CASE("gateway: a configuration with an error names the value and what to do
   };
   const std::string hosts = "hosts = [\"http://127.0.0.1:1\"]\n";
   const std::string listen = "listen = \"" + directory.file("s") + "\"\n";
-  CHECK_THAT(errors_of(listen), Contains("--hosts"));
+  CHECK_THAT(errors_of(listen), Contains("either --hosts or --cell"));
   CHECK_THAT(errors_of("hosts = [\"http://127.0.0.1:1\", \"http://127.0.0.1:1\"]\n"),
              Contains("http://127.0.0.1:1 is named twice"));
   CHECK_THAT(errors_of("hosts = [\"ftp://h:1\"]\n"), Contains("'ftp://h:1' is not a host"));
   CHECK_THAT(errors_of("hosts = [\"http://h\"]\n"), Contains("no port"));
-  CHECK_THAT(errors_of(hosts + "cell = \"/c.toml\"\n"), Contains("either --hosts or --cell"));
+  CHECK_THAT(errors_of(hosts + "cell = \"/c.toml\"\n"), Contains("exclude each other"));
   CHECK_THAT(errors_of("cell = \"" + directory.file("none") + "\"\n"),
              Contains("--cell: ") && Contains("none"));
   const std::string exposed = "hosts = [\"http://gpu1:80\"]\nlisten = \"10.0.0.1:80\"\n";
