@@ -18,6 +18,10 @@ constexpr Duration kFirstPauseOfPart = milliseconds(16);
 /// Each further refusal makes it longer by this, up to kLongestPause.
 constexpr int kGrowth = 8;
 constexpr Duration kLongestPause = milliseconds(300);
+/// A part may be short because others are just joining again, after an outage of etcd. Each further
+/// look comes after twice the time.
+constexpr Duration kFirstLook = milliseconds(250);
+constexpr unsigned kMostLooks = 10;
 
 /// Between half of the time and one and a half of it.
 Duration about(Duration time, std::uint64_t random) {
@@ -56,9 +60,14 @@ void PartSchedule::stepped(const TenantPart& part, bool has_failed, TimePoint no
                            std::uint64_t random) {
   retry_at_ = has_failed ? std::optional(now + kRetry) : std::nullopt;
   if (part.refusals() > 0) return look_at(now + pause_after(part.refusals(), part.parts(), random));
-  if (!part.is_short()) return;
+  if (!part.is_short()) {
+    looks_ = 0;
+    return;
+  }
   const auto parts = static_cast<std::int64_t>(std::max<std::size_t>(part.parts(), 1));
-  look_at(now + about(kLookAgain * parts, random));
+  const Duration longest = kLookAgain * parts;
+  look_at(now + about(std::min(longest, kFirstLook * (std::int64_t{1} << looks_)), random));
+  looks_ = std::min(looks_ + 1, kMostLooks);
 }
 
 std::optional<TimePoint> PartSchedule::due_at(const TenantDemand& demand) const {

@@ -19,7 +19,8 @@ namespace leasehold::cell {
 
 class PartSchedule {
  public:
-  /// How often the hosts of a tenant, together, look for parts that have become void.
+  /// How often the hosts of a tenant, together, look for parts that have become void. A host whose
+  /// part has just become too small looks sooner.
   static constexpr Duration kLookAgain = std::chrono::seconds(1);
   /// How soon steps that failed are tried again.
   static constexpr Duration kRetry = std::chrono::milliseconds(200);
@@ -42,6 +43,7 @@ class PartSchedule {
 
   std::optional<TimePoint> look_at_;
   std::optional<TimePoint> retry_at_;
+  unsigned looks_ = 0;                    // since the part has been short
   std::optional<TimePoint> followed_at_;  // when a request for more was followed
 };
 
