@@ -43,12 +43,11 @@ void CellHosts::listed(const CellEntries& entries, TimePoint now) {
     }
     const auto known = earlier.find(*name);
     const bool is_same = known != earlier.end() && known->second.beat == entry.modified;
-    const auto part = parts.of.find({*name, entry.created});
     hosts_[*name] = {.incarnation = entry.created,
                      .beat = entry.modified,
                      .since = is_same ? known->second.since : now,
                      .record = *std::move(record),
-                     .parts = part == parts.of.end() ? cell::HostParts() : part->second};
+                     .parts = parts.of({*name, entry.created})};
   }
 }
 

@@ -170,8 +170,7 @@ Result<Answer> show_hosts(const Calls& calls) {
     const auto host = calls.keys.host_in(entry.key);
     const auto record = host ? noted(read_host(entry.key, entry.value), answer) : std::nullopt;
     if (!record) continue;
-    const auto found = parts.of.find({*host, entry.created});
-    const HostParts has = found == parts.of.end() ? HostParts() : found->second;
+    const HostParts has = parts.of({*host, entry.created});
     answer.table.rows.push_back({host->value, state_of(*record),
                                  std::to_string(entry.created.value),
                                  std::to_string(record->ttl_ms), std::to_string(has.tenants),

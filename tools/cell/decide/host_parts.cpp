@@ -2,6 +2,11 @@
 
 namespace leasehold::cell {
 
+HostParts AllParts::of(const PartOwner& owner) const {
+  const auto found = by_owner.find(owner);
+  return found == by_owner.end() ? HostParts() : found->second;
+}
+
 AllParts parts_in(const std::vector<etcd::KeyValue>& ledgers) {
   AllParts parts;
   for (const etcd::KeyValue& entry : ledgers) {
@@ -12,7 +17,7 @@ AllParts parts_in(const std::vector<etcd::KeyValue>& ledgers) {
     }
     for (const Part& part : ledger->parts) {
       if (part.share.is_zero()) continue;
-      HostParts& host = parts.of[part.owner];
+      HostParts& host = parts.by_owner[part.owner];
       ++host.tenants;
       host.requests += part.share.concurrent;
     }

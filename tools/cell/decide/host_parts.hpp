@@ -15,8 +15,11 @@ struct HostParts {
 };
 
 struct AllParts {
-  std::map<PartOwner, HostParts> of;  ///< Also of hosts that are no longer members.
-  std::vector<Error> problems;        ///< Of each ledger that cannot be read.
+  std::map<PartOwner, HostParts> by_owner;  ///< Has hosts that are no longer members, too.
+  std::vector<Error> problems;              ///< One for each ledger that cannot be read.
+
+  /// Zero for a host without a part.
+  HostParts of(const PartOwner& owner) const;
 };
 
 /// `ledgers`: the entries below `ledger/`.
