@@ -80,10 +80,14 @@ std::expected<GatewayFields, ApiError> GatewayFields::of(const Head& head, bool 
   return fields;
 }
 
+std::optional<HostName> running_host(std::string_view moved_from) {
+  auto host = HostName::parse(moved_from);
+  const bool is_named = host.has_value() && moved_from != "unknown";
+  return is_named ? std::optional(*std::move(host)) : std::nullopt;
+}
+
 std::optional<HostName> moved_from_in(const Head& head, bool is_trusted) {
-  const auto text = is_trusted ? head.only(kMovedFrom) : std::nullopt;
-  auto host = HostName::parse(text.value_or(""));
-  return host ? std::optional(*std::move(host)) : std::nullopt;
+  return running_host(is_trusted ? head.only(kMovedFrom).value_or("") : "");
 }
 
 }  // namespace leasehold::http

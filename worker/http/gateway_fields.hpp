@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/ids.hpp"
 #include "ipc/control/messages/cell/host_name.hpp"
@@ -35,8 +36,11 @@ struct GatewayFields {
   static std::expected<GatewayFields, ApiError> of(const Head& head, bool is_trusted);
 };
 
-/// The host of the cell in Leasehold-Moved-From. Nothing without the header, for a name that no
-/// host of a cell can have, and for a peer that is not trusted, which `GatewayFields::of` refuses.
+/// The host of a cell that may still run the text, by the value of Leasehold-Moved-From. Nothing
+/// for `unknown`, and for a name that no host of a cell can have.
+std::optional<HostName> running_host(std::string_view moved_from);
+/// Likewise, of a head. Nothing without the header, and for a peer that is not trusted, which
+/// `GatewayFields::of` refuses.
 std::optional<HostName> moved_from_in(const Head& head, bool is_trusted);
 
 }  // namespace leasehold::http

@@ -39,6 +39,13 @@ TEST_CASE("gateway fields: a gateway's are read, and without them nothing is set
   CHECK(all.moved_from == "host-1.example");
 }
 
+TEST_CASE("gateway fields: a host that may still run a text is one with a name in its cell") {
+  CHECK(running_host("host-1.example") == HostName{"host-1.example"});
+  CHECK_FALSE(running_host("unknown"));  // it ended the text
+  CHECK_FALSE(running_host(""));
+  CHECK_FALSE(running_host("a host"));
+}
+
 TEST_CASE("gateway fields: a wrong one is refused by its name, with what to send") {
   const Fields wrong{{"Leasehold-Stream", "49"},
                      {"Leasehold-Stream", "10001"},
