@@ -97,7 +97,7 @@ void note_move(const Shared& shared, const Caller& caller, const ApiRequest& req
                const GatewayFields& gateway, const HttpStream& stream) {
   if (gateway.moved_from.empty()) return;
   if (const auto host = running_host(gateway.moved_from); host && shared.deps.want_part)
-    shared.deps.want_part({.tenant = caller.tenant, .moved_from = *host});
+    shared.deps.want_part({.tenant = caller.tenant, .moved_from = host});
   spdlog::info("HTTP request moved here tenant={} request={} from={}{}", caller.tenant.value,
                request.submit.request_id.value, gateway.moved_from, stream.labels().log_text());
 }
