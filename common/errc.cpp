@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "common/errc_rows.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -154,13 +156,7 @@ constexpr std::array<Row, kErrcCount> kRows{{
      "try again in a moment, or on another host; `brokerctl status` shows the ceiling"},
 }};
 
-constexpr bool rows_follow_the_enum() {
-  for (int i = 0; i < kErrcCount; ++i) {
-    if (static_cast<int>(kRows[static_cast<std::size_t>(i)].code) != i) return false;
-  }
-  return true;
-}
-static_assert(rows_follow_the_enum());
+static_assert(rows_follow_errc(kRows));
 static_assert(std::ranges::none_of(kRows, [](const Row& row) {
   return row.name.empty() || row.meaning.empty() || row.hint.empty();
 }));
