@@ -20,6 +20,13 @@ bool is_control(unsigned char byte) {
 
 static_assert(kExitReaderGone == 128 + SIGPIPE);
 
+/// True if the detail says what to do, which it does behind a semicolon. For these codes it knows
+/// the path, the user and the option, and the hint would only repeat it.
+bool advises_itself(const Error& error) {
+  const bool may_advise = error.code == Errc::PermissionDenied || error.code == Errc::SocketInUse;
+  return may_advise && error.detail.contains("; ");
+}
+
 /// Checks both std::cout and stdout: the file may have an error that the stream does not show.
 bool stdout_accepts() {
   std::cout.flush();
@@ -66,8 +73,10 @@ std::string format_error(std::string_view program, const Error& error) {
 }
 
 std::string format_error(std::string_view program, const Error& error, std::string_view next) {
-  return fmt::format("{}: {} ({}); next: {}", program, printable(error.detail), name(error.code),
-                     printable(next));
+  const std::string line =
+      fmt::format("{}: {} ({})", program, printable(error.detail), name(error.code));
+  const bool is_advised = advises_itself(error) && next == error_hint(error.code);
+  return is_advised ? line : fmt::format("{}; next: {}", line, printable(next));
 }
 
 int print_error(std::string_view program, const Error& error) {

@@ -24,7 +24,8 @@ std::string printable(std::string_view text, std::string_view kept = {});
 /// cannot end.
 std::string_view error_hint(const Error& error);
 
-/// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …".
+/// The line for an error: "brokerctl: no tenant B (UnknownTenant); next: admit it with …". The hint
+/// of a code is left out where the detail says what to do.
 std::string format_error(std::string_view program, const Error& error);
 /// The same with another hint.
 std::string format_error(std::string_view program, const Error& error, std::string_view next);

@@ -90,7 +90,8 @@ Result<UniqueFd> lock_directory_of(const std::string& path) {
   const std::string directory = parent.empty() ? "." : parent.string();
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd && errno == EACCES)
-    return fail(Errc::PermissionDenied, fmt::format("this user may not read {}", directory));
+    return fail(Errc::PermissionDenied,
+                fmt::format("this user may not read {}; run as its owner", directory));
   if (!fd && (errno == ENOENT || errno == ENOTDIR))
     return fail(Errc::FileNotFound, fmt::format("there is no directory {}; create it", directory));
   if (!fd) return fail_errno(Errc::SystemError, "open " + directory, errno);
@@ -110,7 +111,8 @@ Result<void> clear_stale(const std::string& path, const sockaddr_un& address) {
   const UniqueFd probe = TRY(new_socket(SOCK_NONBLOCK));
   const int error_number = try_connect(probe, address);
   if (error_number == EACCES || error_number == EPERM)
-    return fail(Errc::PermissionDenied, fmt::format("{} belongs to another user", path));
+    return fail(Errc::PermissionDenied,
+                fmt::format("{} belongs to another user; remove it or listen elsewhere", path));
   if (error_number != ECONNREFUSED && error_number != ENOENT) {
     return fail(Errc::SocketInUse,
                 fmt::format("a process listens on {}; stop it or listen elsewhere", path));

@@ -66,6 +66,14 @@ TEST_CASE("print_error: a missing file suggests checking the path") {
   CHECK(line.find("next: check the path and") != std::string::npos);
 }
 
+TEST_CASE("print_error: a refusal that says what to do gets no second advice") {
+  for (const Errc code : {Errc::PermissionDenied, Errc::SocketInUse}) {
+    const auto line = format_error("p", {code, "another broker uses /s; stop it"});
+    CHECK(line == "p: another broker uses /s; stop it (" + std::string(name(code)) + ")");
+    CHECK(format_error("p", {code, "another broker uses /s"}).contains("); next: "));
+  }
+}
+
 TEST_CASE("print_error: an error of another process cannot control the terminal") {
   const auto line = format_error("brokerctl", {Errc::BadRequest, "a\x1b[2Jb\nc"});
 
