@@ -14,6 +14,7 @@
 
 #include "common/expects.hpp"
 #include "common/machine/close_on_exec.hpp"
+#include "ipc/http/early_end.hpp"
 
 namespace leasehold::etcd {
 namespace {
@@ -67,7 +68,9 @@ std::unexpected<Error> Connection::failed(const beast::error_code& error) const 
   const std::string_view advice = code == Errc::MalformedMessage || code == Errc::MessageTooLarge
                                       ? "check that the address is that of an etcd 3.4 or newer"
                                       : "check that this member runs and is reachable";
-  const std::string why = code == Errc::TimedOut ? "it does not answer in time" : error.message();
+  std::string why = error.message();
+  if (code == Errc::TimedOut) why = "it does not answer in time";
+  if (http::is_early_end(error)) why = "it closed the connection before the end of its answer";
   return fail(code, fmt::format("etcd at {}: {}; {}", member_, why, advice));
 }
 

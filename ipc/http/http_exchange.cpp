@@ -17,6 +17,7 @@
 #include "common/cli/version.hpp"
 #include "common/machine/close_on_exec.hpp"
 #include "ipc/http/answer_reader.hpp"
+#include "ipc/http/early_end.hpp"
 
 namespace leasehold::http {
 namespace {
@@ -39,8 +40,9 @@ std::unexpected<Error> failed(const Url& url, Errc code, std::string_view why) {
   return fail(code, fmt::format("the server at {}: {}", url.authority(), why));
 }
 
-std::unexpected<Error> failed(const Url& url, const beast::error_code& error) {
-  return failed(url, code_of_read(error), error.message());
+std::unexpected<Error> failed(const Url& url, const beast::error_code& error,
+                              const Arrived& arrived = {}) {
+  return failed(url, code_of_read(error), read_error_text(error, arrived));
 }
 
 beast::http::request<beast::http::string_body> message_of(const Url& url, OutgoingRequest request) {
@@ -86,7 +88,7 @@ asio::awaitable<Result<std::string>> exchange(NameLookup& names, const Url& url,
   beast::flat_buffer buffer(kMaxHeaderBytes + kReadBytes);
   auto [read_error, read_bytes] =
       co_await beast::http::async_read(stream, buffer, parser, kAsTuple);
-  if (read_error) co_return failed(url, read_error);
+  if (read_error) co_return failed(url, read_error, arrived_in(parser));
   if (const beast::http::status status = parser.get().result(); status != beast::http::status::ok) {
     co_return failed(url, code_of(status),
                      fmt::format("it answered {}", parser.get().result_int()));

@@ -7,6 +7,7 @@
 #include <boost/beast/core/read_size.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "ipc/http/early_end.hpp"
 #include "ipc/http/http_errors.hpp"
 
 namespace leasehold::http {
@@ -46,8 +47,12 @@ std::optional<Answer> refuse_unread_head(const beast::error_code& error) {
   return refuse_malformed(error);
 }
 
-std::optional<Answer> refuse_unread_body(const beast::error_code& error,
+std::optional<Answer> refuse_unread_body(const beast::error_code& error, const Parser& parser,
                                          std::size_t max_body_bytes) {
+  if (error == beast::http::error::partial_message) {
+    return plain_error(400, "bad_framing",
+                       early_end_text(arrived_in(parser)) + "; send the whole request again");
+  }
   if (error == beast::http::error::body_limit) {
     return plain_error(413, "body_too_large",
                        fmt::format("the body is longer than {} bytes; send less", max_body_bytes));
@@ -141,7 +146,7 @@ asio::awaitable<RequestBody> read_request_body(ByteStream& stream, ReadBuffer& b
   RequestBody read;
   parser.get().clear();  // nothing reads the trailers
   read.is_whole = !error;
-  if (error) read.refused = refuse_unread_body(error, max_body_bytes);
+  if (error) read.refused = refuse_unread_body(error, parser, max_body_bytes);
   co_return read;
 }
 
@@ -171,8 +176,12 @@ asio::awaitable<Result<std::string>> read_body_piece(ByteStream& stream, ReadBuf
       co_return fail(Errc::BadRequest, "the body is malformed: " + error.message());
     const auto [read_error, size] = co_await stream.read_some(buffer.prepare(room));
     buffer.commit(size);
-    if (read_error)
-      co_return fail(Errc::BadRequest, "the body was cut off: " + read_error.message());
+    if (read_error) {
+      co_return fail(Errc::BadRequest,
+                     fmt::format("the connection ended after {} bytes of the body ({}); send the "
+                                 "whole request again",
+                                 read, read_error.message()));
+    }
   }
   co_return std::exchange(parser.get().body(), std::string());
 }

@@ -18,8 +18,10 @@ constexpr std::size_t kReadBytes = 4 << 10;  // some tens of events
 
 }  // namespace
 
-std::unexpected<Error> HostConnection::failed(const beast::error_code& error) const {
-  return fail(http::code_of_read(error), fmt::format("host {}: {}", host_, error.message()));
+std::unexpected<Error> HostConnection::failed(const beast::error_code& error,
+                                              const http::Arrived& arrived) const {
+  return fail(http::code_of_read(error),
+              fmt::format("host {}: {}", host_, http::read_error_text(error, arrived)));
 }
 
 awaitable<Result<void>> HostConnection::send(std::string request,
@@ -44,13 +46,14 @@ awaitable<Result<void>> HostConnection::parse_more() {
   const http::Transfer read = co_await stream_->read_some(room);
   has_answered_ = has_answered_ || read.bytes > 0;
   error = reader_.received(read);
-  if (error) co_return failed(error);
+  if (error) co_return failed(error, http::arrived_in(reader_.parser(), taken_bytes_));
   co_return Result<void>();
 }
 
 awaitable<Result<HostHead>> HostConnection::read_head(
     bool has_body, std::optional<std::chrono::milliseconds> timeout) {
   http::AnswerReader::Parser& parser = reader_.begin();
+  taken_bytes_ = 0;
   parser.body_limit(kMaxAnswerBytes);
   parser.skip(!has_body);
   if (timeout) stream_->expires_after(*timeout);
@@ -89,7 +92,9 @@ awaitable<Result<std::string>> HostConnection::read_body(
     if (!parsed) co_return std::unexpected(parsed.error());
   }
   if (timeout) stream_->expires_never();
-  co_return reader_.take_piece();
+  std::string piece = reader_.take_piece();
+  taken_bytes_ += piece.size();
+  co_return piece;
 }
 
 awaitable<Result<std::string>> HostConnection::read_whole_body(std::chrono::milliseconds timeout,

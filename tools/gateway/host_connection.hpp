@@ -8,12 +8,14 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "common/result.hpp"
 #include "ipc/http/answer_reader.hpp"
+#include "ipc/http/early_end.hpp"
 #include "ipc/http/http_message.hpp"
 #include "tools/gateway/decide/host_table.hpp"
 
@@ -59,13 +61,15 @@ class HostConnection {
  private:
   boost::asio::awaitable<Result<void>> parse_more();
   Result<void> check_incarnation(const http::Head& head) const;
-  std::unexpected<Error> failed(const boost::beast::error_code& error) const;
+  std::unexpected<Error> failed(const boost::beast::error_code& error,
+                                const http::Arrived& arrived = {}) const;
 
   std::unique_ptr<http::ByteStream> stream_;
   std::string host_;
   std::optional<Incarnation> incarnation_;
   http::AnswerReader reader_;
   bool has_answered_ = false;
+  std::uint64_t taken_bytes_ = 0;  // of the body of this answer
 };
 
 }  // namespace leasehold::gateway

@@ -25,6 +25,7 @@ struct Outcome {
   int status = 0;  ///< 0: read whole, or the connection ended.
   bool is_whole = false;
   std::string body;
+  std::string refusal{};  ///< The body of the answer that refuses it.
   std::size_t taken_bytes = 0;
 };
 
@@ -63,7 +64,10 @@ class OneRequest {
     if (head.refused) outcome_.status = head.refused->status;
     if (head.head && !head.refused) {
       const RequestBody read = co_await read_request_body(*stream_, buffer, parser, kMaxBodyBytes);
-      if (read.refused) outcome_.status = read.refused->status;
+      if (read.refused) {
+        outcome_.status = read.refused->status;
+        outcome_.refusal = read.refused->body;
+      }
       outcome_.is_whole = read.is_whole;
       outcome_.body = parser.get().body();
     }
@@ -137,7 +141,15 @@ TEST_CASE("http message: a broken chunk, trailer or end of a body is answered wi
     CHECK(outcome.status == 400);
     CHECK_FALSE(outcome.is_whole);
   }
-  CHECK(outcome_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab").status == 400);
+}
+
+TEST_CASE("http message: a body that ends early is refused with how much of it arrived") {
+  const Outcome counted = outcome_of("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab");
+  CHECK(counted.status == 400);
+  CHECK(counted.refusal.contains("after 2 of 5 bytes of the body; send the whole request again"));
+  const Outcome chunked = outcome_of(kChunked + "3\r\nabc\r\n");
+  CHECK(chunked.status == 400);
+  CHECK(chunked.refusal.contains("after 3 bytes of the body, before its end"));
 }
 
 TEST_CASE("http message: chunks with a few extensions and trailers make one body of full size") {

@@ -49,6 +49,12 @@ struct Scripted {
     REQUIRE(read);
     return read->status;
   }
+  /// The error of the next read.
+  std::string body_error() {
+    const auto piece = etcd::wait_for(io, connection.read_body(std::nullopt));
+    REQUIRE_FALSE(piece);
+    return piece.error().detail;
+  }
   std::string body() {
     auto piece = etcd::wait_for(io, connection.read_body(std::nullopt));
     REQUIRE(piece);
@@ -89,4 +95,23 @@ TEST_CASE("host connection: chunks that arrive together are one piece") {
   CHECK(host.body() == "onetwoth");
   CHECK(host.body() == "ree");
   CHECK(host.body().empty());
+}
+
+TEST_CASE("host connection: an early end says how much of the answer had arrived") {
+  Scripted chunked;
+  chunked.pieces = {kChunkedHead, "3\r\none\r\n"};
+  CHECK(chunked.head() == 200);
+  CHECK(chunked.body() == "one");
+  CHECK(chunked.body_error() ==
+        "host h: the connection ended after 3 bytes of the body, before its end");
+  Scripted counted;
+  counted.pieces = {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", "four"};
+  CHECK(counted.head() == 200);
+  CHECK(counted.body() == "four");
+  CHECK(counted.body_error() == "host h: the connection ended after 4 of 10 bytes of the body");
+  Scripted headless;
+  headless.pieces = {"HTTP/1.1 200 OK\r\n"};
+  const auto head = etcd::wait_for(headless.io, headless.connection.read_head(true, std::nullopt));
+  REQUIRE_FALSE(head);
+  CHECK(head.error().detail == "host h: the connection ended within the head");
 }
