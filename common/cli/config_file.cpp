@@ -190,15 +190,16 @@ void add_config_options(CLI::App& app) {
       ->configurable(false);
 }
 
-std::optional<int> finish_config(CLI::App& app) {
+std::optional<int> finish_config(CLI::App& app, const std::function<Result<void>()>& check_files) {
   if (app.count(kPrint) > 0) {
     const Result<std::string> text = config_text(app);
     if (!text) return print_error(app.get_name(), text.error());
     std::cout << *text;
     return finish_program(app.get_name(), kExitOk);
   }
-  if (app.count(kCheck) > 0) return kExitOk;
-  return std::nullopt;
+  if (app.count(kCheck) == 0) return std::nullopt;
+  const Result<void> checked = check_files ? check_files() : Result<void>();
+  return checked ? kExitOk : print_error(app.get_name(), checked.error());
 }
 
 Result<std::string> config_text(const CLI::App& app) {

@@ -5,6 +5,7 @@
 /// Threads: one.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,10 @@ struct ConfigErrors {
 void add_config_options(CLI::App& app);
 
 /// Call it once everything else about the options has been checked. Performs --check-config and
-/// --print-config; returns the exit code to end with, or nothing to continue.
-std::optional<int> finish_config(CLI::App& app);
+/// --print-config; returns the exit code to end with, or nothing to continue. `check_files`: reads
+/// what a start would read later; it is called for --check-config alone.
+std::optional<int> finish_config(CLI::App& app,
+                                 const std::function<Result<void>()>& check_files = nullptr);
 
 /// The effective values as TOML: each key with its help text, and as a comment where it has
 /// neither a value nor a default. Errors: BadRequest for a value that is not UTF-8.

@@ -9,6 +9,7 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/config_file.hpp"
 #include "common/cli/version.hpp"
+#include "ipc/http/tls/tls.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -160,6 +161,13 @@ Result<void> understand(const Texts& texts, Options& options) {
   return {};
 }
 
+Result<void> check_files(const Options& options) {
+  TRY(http::TlsClient::load(options.host_ca, "--host-ca"));
+  if (!options.certificate) return {};
+  TRY(http::TlsServer::load(options.certificate->certificate, options.certificate->key));
+  return {};
+}
+
 }  // namespace
 
 std::variant<Options, int> parse_options(int argc, char** argv) {
@@ -173,7 +181,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   if (const auto understood = understand(texts, options); !understood)
     return print_error(app.get_name(), Usage{.text = understood.error().detail});
-  if (const auto ended = finish_config(app)) return *ended;
+  if (const auto ended = finish_config(app, [&] { return check_files(options); })) return *ended;
   auto values = config_values(app);
   if (!values) return print_error(app.get_name(), values.error());
   options.config = *std::move(values);

@@ -57,7 +57,7 @@ Result<void> check_file(const std::string& path, bool is_private) {
   if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0)
     return fail_file(path, errno);
   if (!S_ISREG(status.st_mode))
-    return fail(Errc::FileCorrupt, fmt::format("{} is not a regular file", path));
+    return fail(Errc::FileCorrupt, fmt::format("{} is not a regular file; name one", path));
   if (is_private && (status.st_mode & S_IRWXO) != 0) {
     return fail(Errc::PermissionDenied,
                 fmt::format("other users can read the private key {}; chmod o-rwx it", path));
@@ -68,7 +68,8 @@ Result<void> check_file(const std::string& path, bool is_private) {
 std::unexpected<Error> not_pem(const std::string& path, std::string_view what,
                                const boost::system::error_code& error) {
   return fail(Errc::FileCorrupt,
-              fmt::format("{} has no {} in PEM form: {}", path, what, error.message()));
+              fmt::format("{} has no {} in PEM form ({}); replace it, or name another file", path,
+                          what, error.message()));
 }
 
 ssl::context new_context(ssl::context::method method) {
@@ -130,7 +131,9 @@ Result<std::shared_ptr<TlsServer::Context>> TlsServer::make(const std::string& c
     if (!is_other) return not_pem(key, "private key without a passphrase", error);
     return fail(
         Errc::FileCorrupt,
-        fmt::format("the private key {} is not that of the certificate {}", key, certificate));
+        fmt::format("the private key {} is not that of the certificate {}; name the two files that "
+                    "were made together",
+                    key, certificate));
   }
   return context;
 }

@@ -97,6 +97,30 @@ def check(what, holds):
     return holds
 
 
+def check_config(programs, *options):
+    """The exit code and the error of --check-config."""
+    checked = subprocess.run([os.path.join(programs, "leasehold-gateway"), "--hosts", "unix:/none", "--check-config",
+                              *options], capture_output=True, text=True, check=False)
+    return checked.returncode, checked.stderr
+
+
+def check_files(programs, directory, certificate, key):
+    """--check-config reads the files that a start would read, and names the one that is wrong."""
+    wrong = os.path.join(directory, "wrong.pem")
+    with open(wrong, "w", encoding="utf-8") as file:
+        file.write("no certificate\n")
+    _, other_key = make_certificate(directory, "other")
+    good = check_config(programs, "--tls-certificate", certificate, "--tls-key", key, "--host-ca", certificate)
+    refused = {
+        wrong: check_config(programs, "--tls-certificate", wrong, "--tls-key", key),
+        other_key: check_config(programs, "--tls-certificate", certificate, "--tls-key", other_key),
+        "/none.pem": check_config(programs, "--host-ca", "/none.pem"),
+    }
+    return [check("--check-config accepts files that are right", good == (0, "")),
+            *(check(f"--check-config names {os.path.basename(file)}", code > 2 and file in error)
+              for file, (code, error) in refused.items())]
+
+
 def run(programs, directory):
     trusted, stranger = (make_certificate(directory, name) for name in ("trusted", "stranger"))
     known, unknown = TlsHost("known", *trusted), TlsHost("unknown", *stranger)
@@ -105,7 +129,8 @@ def run(programs, directory):
     gateway = Gateway(programs, directory, [known.address, unknown.address], authorities)
     first = os.path.join(directory, "first.pem")
     second = make_certificate(directory, "second")
-    results = [check("a text passes two encrypted connections", gateway.ask(first) == hosts.TEXT)]
+    results = check_files(programs, directory, *trusted)
+    results.append(check("a text passes two encrypted connections", gateway.ask(first) == hosts.TEXT))
     gateway.await_log("host lost", unknown.address, "certificate")
 
     with open(gateway.certificate, "w", encoding="utf-8") as file:
