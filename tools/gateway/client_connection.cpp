@@ -182,7 +182,9 @@ awaitable<void> ClientConnection::answer_text(ClientExchange& client, std::strin
 
 awaitable<void> ClientConnection::answer_health(ClientExchange& client) {
   const bool asks_readiness = client.head().path() == kHealth;
-  http::Answer answer{.body = R"({"status":"ok"})"};
+  // Clients without a key read it, so it names no model; the log does.
+  http::Answer answer{.body = fmt::format(R"({{"status":"ok","models_computed_differently":{}}})",
+                                          count_ambiguous(shared_->hosts.identities()))};
   Error error{Errc::NoModelLoaded, fmt::format("none of {} hosts is ready", shared_->hosts.size())};
   if (shared_->is_draining) error = {Errc::Draining, "this gateway is stopping"};
   const std::size_t serving =

@@ -6,7 +6,7 @@
 namespace leasehold::gateway {
 namespace {
 
-void add_hosts(const Hosts& hosts, metrics::Exposition& page) {
+void add_hosts(const Hosts& hosts, TimePoint now, metrics::Exposition& page) {
   const HostTable& table = hosts.table();
   for (const HostId host : hosts.all()) {
     page.gauge({"leasehold_gateway_host_ready", "1 if new texts may go to the host"},
@@ -15,7 +15,12 @@ void add_hosts(const Hosts& hosts, metrics::Exposition& page) {
   for (const HostId host : hosts.all()) {
     page.gauge(
         {"leasehold_gateway_host_load", "Requests that the host runs, or this gateway there"},
-        table.load(host), {{"host", table.address(host)}});
+        table.load(host, now), {{"host", table.address(host)}});
+  }
+  for (const auto& [model, identities] : hosts.identities()) {
+    page.gauge({"leasehold_gateway_model_identities",
+                "Ways in which the hosts compute the model; texts move between equal ones only"},
+               static_cast<double>(identities.size()), {{"model", model}});
   }
 }
 
@@ -56,7 +61,7 @@ std::string GatewayMetrics::page(const Hosts& hosts, TimePoint now) const {
   page.gauge({"leasehold_gateway_running_uploads", "Uploads in progress"}, uploads);
   page.gauge({"leasehold_gateway_connections", "Connections of clients"}, connections);
   if (cell) add_cell(*cell, now, page);
-  add_hosts(hosts, page);
+  add_hosts(hosts, now, page);
   return page.text();
 }
 

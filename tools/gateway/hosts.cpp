@@ -156,6 +156,7 @@ awaitable<void> Hosts::watch(HostId host) {
   if (const auto found = hosts_.find(host); found != hosts_.end()) found->second.is_watched = false;
   if (is_stopping_) co_return;
   table_.unreachable(host);
+  compare_identities();
   link->close_idle();
   spdlog::info("host left host={}", table_.address(host));
 }
@@ -176,11 +177,19 @@ awaitable<Result<HostReport>> Hosts::ask(HostLink& link) {
   co_return HostReport::parse(*body);
 }
 
+/// Called when the report of a host has changed: the cost is that of all reports.
+void Hosts::compare_identities() {
+  identities_ = served_identities(table_, clock_.now());
+  differences_.report(identity_differences(table_, identities_));
+}
+
 /// Logs changes only. `last` is what was logged last.
 void Hosts::note(HostId host, Result<HostReport> report, std::string& last) {
   const std::string& address = table_.address(host);
   std::string line;
   const bool reported = report.has_value();
+  const HostReport* const before = table_.report(host);
+  const bool has_same_models = !reported || (before != nullptr && before->models == report->models);
   if (reported) {
     table_.reported(host, *std::move(report), clock_.now());
     const HostReport& known = *table_.report(host);
@@ -192,9 +201,10 @@ void Hosts::note(HostId host, Result<HostReport> report, std::string& last) {
     line = fmt::format("host lost host={} code={} reason=\"{}\"", address,
                        leasehold::name(report.error().code), printable(report.error().detail));
   }
-  if (line == last) return;
-  reported ? spdlog::info("{}", line) : spdlog::warn("{}", line);
+  if (line == last && has_same_models) return;
+  if (line != last) reported ? spdlog::info("{}", line) : spdlog::warn("{}", line);
   last = std::move(line);
+  compare_identities();
 }
 
 std::size_t Hosts::count(HostState state) const {

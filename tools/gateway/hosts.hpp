@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "common/clock.hpp"
+#include "tools/gateway/decide/host_identity.hpp"
 #include "tools/gateway/decide/host_table.hpp"
 #include "tools/gateway/host_link.hpp"
+#include "tools/gateway/lasting_problems.hpp"
 
 namespace leasehold::gateway {
 
@@ -65,6 +67,8 @@ class Hosts {
   std::size_t count(HostState state) const;
   /// Those in the list, and those that still serve requests.
   std::vector<HostId> all() const;
+  /// How the hosts compute each model, as they reported last.
+  const ServedIdentities& identities() const { return identities_; }
   /// Those that are Ready, Asleep or Draining: they answer questions about what runs there.
   std::vector<HostId> answering() const;
 
@@ -82,6 +86,7 @@ class Hosts {
   boost::asio::awaitable<void> watch(HostId host);
   boost::asio::awaitable<Result<HostReport>> ask(HostLink& link);
   void note(HostId host, Result<HostReport> report, std::string& last);
+  void compare_identities();
 
   boost::asio::io_context& io_;
   const Clock& clock_;
@@ -89,6 +94,8 @@ class Hosts {
   http::TlsClient tls_;
   HostLink forgotten_;
   std::map<HostId, Host> hosts_;
+  ServedIdentities identities_;
+  LastingProblems differences_{"hosts compute a model differently"};
   bool is_started_ = false;
   bool is_stopping_ = false;
 };

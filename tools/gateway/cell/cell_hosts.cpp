@@ -135,6 +135,8 @@ void CellHosts::check_watch(const HostKeys& read) {
 /// A refusal means that a newer beat has arrived, or that another observer was first.
 awaitable<void> CellHosts::expire_silent(TimePoint now) {
   for (cell::Expiry& expiry : silent_.expired(now)) {
+    // The watch may report the removal before the reply to the transaction arrives.
+    spdlog::info("expiring a silent host host={}", expiry.host.value);
     fault_point(FaultSite::GatewayExpiryDecided);
     etcd::Transaction transaction = std::move(expiry.transaction);
     const auto reply = co_await etcd_.commit(std::move(transaction));
@@ -164,18 +166,8 @@ void CellHosts::use_hosts() {
     }
   }
   deps_.metrics.members = silent_.hosts().size();
-  report_problems(std::move(found.problems));
+  problems_.report(std::move(found.problems));
   deps_.hosts.set_doors(doors);
-}
-
-/// Logs each problem once for as long as it lasts.
-void CellHosts::report_problems(std::vector<std::string> problems) {
-  std::set<std::string> now(std::make_move_iterator(problems.begin()),
-                            std::make_move_iterator(problems.end()));
-  for (const std::string& problem : now)
-    if (!problems_.contains(problem))
-      spdlog::warn("host not used reason=\"{}\"", printable(problem));
-  problems_ = std::move(now);
 }
 
 void CellHosts::report_lost(const Error& error) {

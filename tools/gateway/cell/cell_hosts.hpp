@@ -14,7 +14,6 @@
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +24,7 @@
 #include "tools/gateway/decide/watch_check.hpp"
 #include "tools/gateway/gateway_metrics.hpp"
 #include "tools/gateway/hosts.hpp"
+#include "tools/gateway/lasting_problems.hpp"
 
 namespace leasehold::gateway {
 
@@ -56,7 +56,6 @@ class CellHosts : private etcd::WatchReceiver {
   void read_config(const std::vector<etcd::KeyValue>& found);
   void check_watch(const HostKeys& read);
   void use_hosts();
-  void report_problems(std::vector<std::string> problems);
   void report_lost(const Error& error);
 
   Dependencies deps_;
@@ -67,9 +66,9 @@ class CellHosts : private etcd::WatchReceiver {
   etcd::Client etcd_;                      // for reads and expiries
   std::unique_ptr<etcd::Client> watcher_;  // for the watch; replaced when its member hangs
   etcd::Revision newest_;                  // that the watch has reported; zero: nothing yet
-  std::set<std::string> problems_;         // that were logged
-  std::optional<Errc> lost_;               // the last error of a read; nothing: reads succeed
-  std::optional<Errc> refused_;            // the error with which etcd refused the watch
+  LastingProblems problems_{"host not used"};
+  std::optional<Errc> lost_;     // the last error of a read; nothing: reads succeed
+  std::optional<Errc> refused_;  // the error with which etcd refused the watch
 };
 
 }  // namespace leasehold::gateway

@@ -305,9 +305,9 @@ HostState HostTable::state(HostId id, TimePoint now) const {
   return host.report->code == name(Errc::Draining) ? HostState::Draining : HostState::NotReady;
 }
 
-std::uint32_t HostTable::load(HostId id) const {
+std::uint32_t HostTable::load(HostId id, TimePoint now) const {
   const Host& host = at(id);
-  if (!host.report) return host.started;
+  if (state(id, now) == HostState::Silent) return host.started;
   const std::uint64_t reported = std::uint64_t{host.report->running} + host.report->waiting;
   constexpr std::uint64_t kMost = 0x7FFF'FFFF;
   return std::max(host.started, static_cast<std::uint32_t>(std::min(reported, kMost)));

@@ -130,8 +130,9 @@ class HostTable {
   /// without one, and for a text that is not a HostName, which other hosts would refuse.
   std::string name_of(HostId host) const;
   HostState state(HostId host, TimePoint now) const;
-  /// The larger of the requests that the host reported and those that this gateway has there.
-  std::uint32_t load(HostId host) const;
+  /// The larger of the requests that the host reported and those that this gateway has there. The
+  /// report of a Silent host does not count.
+  std::uint32_t load(HostId host, TimePoint now) const;
   /// The requests that this gateway has there.
   std::uint32_t started_on(HostId host) const { return at(host).started; }
   /// The end of the time for which the host has asked not to be sent requests.

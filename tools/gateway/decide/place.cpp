@@ -11,7 +11,7 @@
 #include "common/checksum.hpp"
 #include "common/random.hpp"
 #include "common/utf8.hpp"
-#include "ipc/control/tokens/text_identity.hpp"
+#include "tools/gateway/decide/host_identity.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -113,16 +113,11 @@ std::uint64_t placement_weight(std::uint64_t digest, std::string_view address) {
   return random_at(digest, Checksum::of(address.data(), address.size()));
 }
 
-/// What follows the semicolon, such as the context's length, also decides where a text ends.
 bool may_continue(const WantedIdentity& wanted, std::string_view identity) {
   if (!wanted.any_arithmetic) return !identity.empty() && wanted.identity == identity;
-  const auto split = [](std::string_view text) {
-    const std::size_t end = std::min(text.find(';'), text.size());
-    return std::pair(TextIdentity::parse(text.substr(0, end)), text.substr(end));
-  };
-  const auto [one, one_rest] = split(wanted.identity);
-  const auto [other, other_rest] = split(identity);
-  return one && other && one->content == other->content && one_rest == other_rest;
+  const auto [one, one_limits] = parts_of(wanted.identity);
+  const auto [other, other_limits] = parts_of(identity);
+  return one && other && one->content == other->content && one_limits == other_limits;
 }
 
 Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint now) {
@@ -135,11 +130,11 @@ Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint 
   const auto state = [&](HostId id) { return hosts.state(id, now); };
   const HostState best_state = std::ranges::max(able | std::views::transform(state));
   std::erase_if(able, [&](HostId id) { return state(id) != best_state; });
-  for (const HostId host : able) total += hosts.load(host);
+  for (const HostId host : able) total += hosts.load(host, now);
   std::optional<HostId> best;
   std::uint64_t best_weight = 0;
   for (const HostId host : able) {
-    if (!has_room(hosts.load(host), total, able.size())) continue;
+    if (!has_room(hosts.load(host, now), total, able.size())) continue;
     const std::uint64_t weight = placement_weight(query.digest, hosts.address(host));
     const bool is_better = !best || std::tie(weight, hosts.address(host)) >
                                         std::tie(best_weight, hosts.address(*best));

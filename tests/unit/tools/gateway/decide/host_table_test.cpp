@@ -89,13 +89,23 @@ TEST_CASE("host table: a host may be ready and asleep") {
 TEST_CASE("host table: the load is what the host reports or what was started there") {
   HostTable hosts = two_hosts();
   hosts.started(kHost);
-  CHECK(hosts.load(kHost) == 1);
+  CHECK(hosts.load(kHost, kBegin) == 1);
   hosts.reported(kHost, ready_report(), kBegin);
-  CHECK(hosts.load(kHost) == 5);
+  CHECK(hosts.load(kHost, kBegin) == 5);
   for (int i = 0; i < 6; ++i) hosts.started(kHost);
-  CHECK(hosts.load(kHost) == 7);
+  CHECK(hosts.load(kHost, kBegin) == 7);
   hosts.ended(kHost);
-  CHECK(hosts.load(kHost) == 6);
+  CHECK(hosts.load(kHost, kBegin) == 6);
+}
+
+TEST_CASE("host table: of a silent host only what was started there is its load") {
+  HostTable hosts = two_hosts();
+  hosts.reported(kHost, ready_report(), kBegin);
+  hosts.started(kHost);
+  CHECK(hosts.load(kHost, kBegin + kSilentAfter) == 5);
+  CHECK(hosts.load(kHost, kBegin + kSilentAfter + Duration{1}) == 1);
+  hosts.unreachable(kHost);
+  CHECK(hosts.load(kHost, kBegin) == 1);
 }
 
 TEST_CASE("host table: of two refusals the later end counts") {
@@ -171,7 +181,7 @@ TEST_CASE(
   CHECK(hosts.incarnation(kHost) == Incarnation{});
   CHECK_FALSE(hosts.is_listed(kHost));
   CHECK(hosts.report(again) == nullptr);
-  CHECK(hosts.load(again) == 0);
+  CHECK(hosts.load(again, kBegin) == 0);
   CHECK(hosts.set_list({"10.0.0.2:80"})->removed == std::vector<HostId>{again});
 }
 
