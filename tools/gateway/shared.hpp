@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 #include <string>
 
+#include "common/fair_bounded_queue.hpp"
 #include "common/fair_shares.hpp"
 #include "ipc/http/body_rate_limiter.hpp"
 #include "ipc/http/http_places.hpp"
@@ -27,6 +28,7 @@ struct Shared {
   static constexpr std::size_t kBodyBytes = 64 << 20;
   /// Bytes of answers that clients have not read. An owner beyond its share loses the connection.
   static constexpr std::size_t kUnreadBytes = 64 << 20;
+  static constexpr std::size_t kMaxLoggedKeys = 1024;
 
   boost::asio::io_context& io;
   const Clock& clock;
@@ -35,6 +37,8 @@ struct Shared {
   GatewayMetrics metrics = {};
   http::Places places{};
   http::KnownKeys known_keys{};
+  /// Hosts and keys that were logged: the host lacks a key that another one has accepted.
+  FairBoundedQueue<TenantId, std::string> logged_missing_keys{kMaxLoggedKeys};
   http::BodyRateLimiter body_rate_limiter{};
   FairShares<TenantId> bodies{kBodyBytes};
   FairShares<TenantId> replays{kReplayBytes};

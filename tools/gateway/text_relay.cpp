@@ -113,10 +113,11 @@ void TextRelay::perform(const PassAnswer& action) {
 }
 
 void TextRelay::perform(FailRequest action) {
-  ++shared_->metrics.failed_texts[std::string(leasehold::name(action.error.code))];
+  const std::string code(code_of(action.error));
+  ++shared_->metrics.failed_texts[code];
   spdlog::info("text failed request={} code={} reason=\"{}\" moves={} x_request_id={}",
-               origin_.request_id, leasehold::name(action.error.code),
-               printable(action.error.detail), continuation_.moves(), client_->x_request_id());
+               origin_.request_id, code, printable(action.error.detail), continuation_.moves(),
+               client_->x_request_id());
   end_ = std::move(action);
 }
 
@@ -203,6 +204,8 @@ awaitable<void> TextRelay::note_refusal(AttemptId id, HostId host, HostExchange 
     co_return;
   }
   found->second->connection = nullptr;  // another request may use it now, so it is not closed
+  const bool lacks_key = refusal->error && refusal->error->code == Errc::BadToken;
+  if (lacks_key && !stream_fields_.empty()) note_missing_key(*shared_, *client_, host);
   HostRefused refused{.attempt = id, .status = refusal->answer.status, .error = refusal->error};
   refusal_ = *std::move(refusal);
   pass(refused);
@@ -354,20 +357,21 @@ awaitable<void> TextRelay::send_refusal() {
   co_await pass_whole(*shared_, *client_, std::move(refusal_->answer));
 }
 
+std::string_view TextRelay::code_of(const Error& error) const {
+  const bool is_new = std::ranges::all_of(continuation_.tokens(), &std::vector<TokenId>::empty);
+  return error.code == Errc::UnknownWorker && is_new ? kModelNotFound : leasehold::name(error.code);
+}
+
 http::Answer TextRelay::answer_of(const FailRequest& failed) const {
   const Error& error = failed.error;
-  const bool is_new = std::ranges::all_of(continuation_.tokens(), &std::vector<TokenId>::empty);
-  if (error.code == Errc::UnknownWorker && is_new) {
-    return plain_error(client_->api(), 404, "model_not_found", error.detail,
-                       client_->x_request_id());
-  }
+  if (code_of(error) == kModelNotFound) return no_host_answer(*client_, error);
   http::Answer answer = error_answer(client_->api(), error, client_->x_request_id());
   if (!failed.document.empty()) answer.body = failed.document;  // in the API's form already
   return answer;
 }
 
 awaitable<void> TextRelay::send_failure(FailRequest failed) {
-  const ErrorOutcome outcome = outcome_of(failed.error.code, TextStage::Continuing);
+  const ErrorOutcome outcome = outcome_of(failed.error.code, TextStage::Running);
   const bool has_begun = !stream_fields_.empty();
   const bool is_stream = request_.facts.form == AnswerForm::Events;
   if (has_begun && outcome == ErrorOutcome::Move)

@@ -74,6 +74,8 @@ class TextRelay : public std::enable_shared_from_this<TextRelay> {
   boost::asio::awaitable<void> send_end();
   boost::asio::awaitable<void> send_finish(Finish finish);
   boost::asio::awaitable<void> send_refusal();
+  /// The code of an error in the answer, in the log and in the metrics.
+  std::string_view code_of(const Error& error) const;
   /// The answer for a client that has received nothing.
   http::Answer answer_of(const FailRequest& failed) const;
   boost::asio::awaitable<void> send_failure(FailRequest failed);

@@ -183,6 +183,37 @@ TEST_CASE("gateway: a text never continues on a host of another identity") {
   CHECK_FALSE(has_word(2)(reply.body));
 }
 
+TEST_CASE("gateway: a host that lacks the key of a text is passed over, and logged once") {
+  ThreeHosts hosts;
+  FakeHost* first = nullptr;
+  for (std::size_t texts = 1; texts <= 2; ++texts) {
+    hosts.allow(2);
+    HttpClient client(hosts.gateway.address());
+    client.write(ask(chat(true)));
+    REQUIRE(client.read_until(has_word(1)));
+    first = hosts.serving();
+    REQUIRE(first != nullptr);
+    for (FakeHost* host : hosts.all())
+      if (host != first) host->refuse_with(401, "invalid_api_key");
+    first->set_ready(false, "Draining");
+    for (FakeHost* host : hosts.all())
+      if (host != first) REQUIRE(eventually([&] { return host->asked().size() == texts; }));
+    first->allow(FakeHost::kTokens);
+    CHECK(streamed(client.reply()) == fake_text());
+    first->set_ready(true);
+    REQUIRE(eventually([&] {
+      const std::string log = hosts.gateway.log();
+      return log.find("state=ready", log.rfind("state=draining")) != std::string::npos;
+    }));
+  }
+  const std::string log = hosts.gateway.log();
+  for (FakeHost* host : hosts.all()) {
+    const std::string line = "another host has accepted host=" + host->address();
+    CHECK(log.contains(line) == (host != first));
+    CHECK(log.find(line) == log.rfind(line));
+  }
+}
+
 TEST_CASE("gateway: requests that no host can serve get a typed error at once") {
   FakeHost host("h");
   GatewayProcess gateway({host.address()}, kQuick);
@@ -190,6 +221,7 @@ TEST_CASE("gateway: requests that no host can serve get a typed error at once") 
   const HttpReply unknown = gateway.send(ask(chat(false, "other model")));
   CHECK(unknown.status == 404);
   CHECK_THAT(unknown.body, Contains("model_not_found") && Contains("other model"));
+  CHECK(eventually([&] { return gateway.logs("code=model_not_found"); }));
   const HttpReply emitted = gateway.send(ask({{"model", "m"}, {"emitted", Json::array()}}));
   CHECK(emitted.status == 400);
   CHECK_THAT(emitted.body, Contains("emitted"));

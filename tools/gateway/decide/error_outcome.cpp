@@ -1,6 +1,9 @@
 #include "tools/gateway/decide/error_outcome.hpp"
 
 #include <array>
+#include <utility>
+
+#include "common/errc_rows.hpp"
 
 namespace leasehold::gateway {
 namespace {
@@ -8,7 +11,8 @@ namespace {
 struct Row {
   Errc code;
   ErrorOutcome starting;
-  ErrorOutcome continuing;
+  ErrorOutcome moving;
+  ErrorOutcome running;
 };
 
 using enum Errc;
@@ -16,68 +20,65 @@ using enum ErrorOutcome;
 
 // An error about the host moves the text, and one about the request is passed on. A limit is the
 // tenant's: a new request elsewhere would multiply it, and a text that moved may go to a host with
-// room.
+// room. Each host has its own keys: one that an earlier host accepted may be missing on this host
+// alone, and one that is revoked while its text runs ends the text.
 constexpr std::array<Row, kErrcCount> kRows{{
-    {BadRequest, PassOn, PassOn},
-    {MalformedMessage, PassOn, PassOn},
-    {MessageTooLarge, PassOn, PassOn},
-    {UnknownMethod, PassOn, PassOn},
-    {PermissionDenied, PassOn, PassOn},  // the tenant may not do this
-    {BadToken, PassOn, PassOn},          // the key is not valid, or was revoked while the text ran
-    {UnknownTenant, PassOn, PassOn},     // the tenant was not admitted, or was removed
-    {UnknownWorker, Move, Move},
-    {UnknownLease, Move, Move},
-    {UnknownRequest, PassOn, PassOn},  // the text that the request names is not there
-    {QuotaConcurrent, PassOn, Move},
-    {QuotaBlocks, PassOn, PassOn},  // the text is larger than the tenant's limit of blocks
-    {QueueFull, Move, Move},
-    {PoolExhausted, Move, Move},
-    {OutOfBlocks, Move, Move},
-    {PromptTooLong, PassOn, PassOn},
-    {Draining, Move, Move},  // the host ends its service, and another one has not
-    {RebindRateLimited, PassOn, Move},
-    {LeaseRevoked, Move, Move},
-    {LeaseFenced, Move, Move},
-    {EngineLeaseFenced, Move, Move},
-    {MissingWeight, Move, Move},
-    {StaleGeneration, Move, Move},
-    {IllegalTransition, Move, Move},
-    {RequestIdConflict, PassOn, Move},  // of a text that moved: its own earlier run has the id
-    {BrokerLost, Move, Move},
-    {EngineDecodeFailed, Move, Move},
-    {NoModelLoaded, Move, Move},
-    {WeightsLoading, Move, Move},
-    {StillWritable, Move, Move},
-    {NumericFault, PassOn, PassOn},  // the same model and text give the same values on every host
-    {FileNotFound, Move, Move},
-    {FileCorrupt, Move, Move},
-    {UnsupportedModel, Move, Move},
-    {UntrustedSegment, Move, Move},
-    {SocketInUse, Move, Move},
-    {ConnectionRefused, Move, Move},
-    {ConnectionLost, Move, Move},
-    {TimedOut, PassOn, PassOn},  // the request's own deadline has passed
-    {DiskFull, Move, Move},
-    {OutOfMemory, Move, Move},
-    {SystemError, Move, Move},
-    {NoDevice, Move, Move},
-    {DeviceUnsupported, Move, Move},
-    {DeviceFault, Move, Move},
-    {StaleGraph, Move, Move},
-    {QuotaTokens, PassOn, Move},
-    {ProtocolMismatch, Move, Move},
-    {QuotaRequests, PassOn, Move},
-    {RequestCancelled, PassOn, PassOn},  // an operator or the tenant ended the request
-    {CellLost, Move, Move},              // another host is still a member of the cell
+    {BadRequest, PassOn, PassOn, PassOn},
+    {MalformedMessage, PassOn, PassOn, PassOn},
+    {MessageTooLarge, PassOn, PassOn, PassOn},
+    {UnknownMethod, PassOn, PassOn, PassOn},
+    {PermissionDenied, PassOn, PassOn, PassOn},  // the tenant may not do this
+    {BadToken, PassOn, Leave, PassOn},           // this host lacks the key, or its own was revoked
+    {UnknownTenant, PassOn, Leave, PassOn},      // the same of the key's tenant
+    {UnknownWorker, Move, Move, Move},
+    {UnknownLease, Move, Move, Move},
+    {UnknownRequest, PassOn, PassOn, PassOn},  // the text that the request names is not there
+    {QuotaConcurrent, PassOn, Move, Move},
+    {QuotaBlocks, PassOn, PassOn, PassOn},  // the text is larger than the tenant's limit of blocks
+    {QueueFull, Move, Move, Move},
+    {PoolExhausted, Move, Move, Move},
+    {OutOfBlocks, Move, Move, Move},
+    {PromptTooLong, PassOn, PassOn, PassOn},
+    {Draining, Move, Move, Move},  // the host ends its service, and another one has not
+    {RebindRateLimited, PassOn, Move, Move},
+    {LeaseRevoked, Move, Move, Move},
+    {LeaseFenced, Move, Move, Move},
+    {EngineLeaseFenced, Move, Move, Move},
+    {MissingWeight, Move, Move, Move},
+    {StaleGeneration, Move, Move, Move},
+    {IllegalTransition, Move, Move, Move},
+    {RequestIdConflict, PassOn, Move,
+     Move},  // of a text that moved: its own earlier run has the id
+    {BrokerLost, Move, Move, Move},
+    {EngineDecodeFailed, Move, Move, Move},
+    {NoModelLoaded, Move, Move, Move},
+    {WeightsLoading, Move, Move, Move},
+    {StillWritable, Move, Move, Move},
+    {NumericFault, PassOn, PassOn,
+     PassOn},  // the same model and text give the same values on every host
+    {FileNotFound, Move, Move, Move},
+    {FileCorrupt, Move, Move, Move},
+    {UnsupportedModel, Move, Move, Move},
+    {UntrustedSegment, Move, Move, Move},
+    {SocketInUse, Move, Move, Move},
+    {ConnectionRefused, Move, Move, Move},
+    {ConnectionLost, Move, Move, Move},
+    {TimedOut, PassOn, PassOn, PassOn},  // the request's own deadline has passed
+    {DiskFull, Move, Move, Move},
+    {OutOfMemory, Move, Move, Move},
+    {SystemError, Move, Move, Move},
+    {NoDevice, Move, Move, Move},
+    {DeviceUnsupported, Move, Move, Move},
+    {DeviceFault, Move, Move, Move},
+    {StaleGraph, Move, Move, Move},
+    {QuotaTokens, PassOn, Move, Move},
+    {ProtocolMismatch, Move, Move, Move},
+    {QuotaRequests, PassOn, Move, Move},
+    {RequestCancelled, PassOn, PassOn, PassOn},  // an operator or the tenant ended the request
+    {CellLost, Move, Move, Move},                // another host is still a member of the cell
 }};
 
-constexpr bool rows_follow_the_enum() {
-  for (int i = 0; i < kErrcCount; ++i) {
-    if (static_cast<int>(kRows[static_cast<std::size_t>(i)].code) != i) return false;
-  }
-  return true;
-}
-static_assert(rows_follow_the_enum());
+static_assert(rows_follow_errc(kRows));
 
 const Row& row(Errc code) {
   return kRows[static_cast<std::size_t>(code)];
@@ -86,7 +87,15 @@ const Row& row(Errc code) {
 }  // namespace
 
 ErrorOutcome outcome_of(Errc code, TextStage stage) {
-  return stage == TextStage::Starting ? row(code).starting : row(code).continuing;
+  switch (stage) {
+    case TextStage::Starting:
+      return row(code).starting;
+    case TextStage::Moving:
+      return row(code).moving;
+    case TextStage::Running:
+      return row(code).running;
+  }
+  std::unreachable();
 }
 
 ErrorOutcome outcome_of_status(int status) {

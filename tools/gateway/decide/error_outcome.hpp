@@ -11,12 +11,14 @@ namespace leasehold::gateway {
 enum class ErrorOutcome : std::uint8_t {
   PassOn,  ///< The error is about the request or its tenant; every host would give it.
   Move,    ///< The error is about the host; another one may serve the request.
+  Leave,   ///< The same, and this host refuses the request whenever it is asked.
 };
 
-/// Whether a host has accepted the request before.
+/// Which host gives the error.
 enum class TextStage : std::uint8_t {
-  Starting,    ///< The client has received nothing, and can send the request again.
-  Continuing,  ///< The client reads the text.
+  Starting,  ///< No host has accepted the request: the client can send it again.
+  Moving,    ///< An earlier host has accepted the request, and this one refuses it.
+  Running,   ///< This host has accepted the request.
 };
 
 ErrorOutcome outcome_of(Errc code, TextStage stage);

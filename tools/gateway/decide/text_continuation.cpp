@@ -19,7 +19,7 @@ constexpr Duration kForever = hours(24 * 365);
 
 /// `least`: after a failure that says nothing of time.
 Duration avoid_after(const Error& error, ErrorOutcome outcome, Duration least) {
-  if (outcome == ErrorOutcome::PassOn) return kForever;
+  if (outcome != ErrorOutcome::Move) return kForever;
   return std::max<Duration>(least, milliseconds(error.retry_after_ms));
 }
 
@@ -114,10 +114,10 @@ void TextContinuation::handle(const HostRefused& event, const Step& step) {
   Attempt* attempt = find(event.attempt);
   if (attempt == nullptr) return;
   const Error error = error_of(event);
-  const TextStage stage = was_accepted_ ? TextStage::Continuing : TextStage::Starting;
+  const TextStage stage = was_accepted_ ? TextStage::Moving : TextStage::Starting;
   const ErrorOutcome outcome =
       event.error ? outcome_of(error.code, stage) : outcome_of_status(event.status);
-  if (outcome == ErrorOutcome::Move || is_successor(attempt->id)) {
+  if (outcome != ErrorOutcome::PassOn || is_successor(attempt->id)) {
     search_.refused = attempt->id;
     const Loss loss{MoveCause::Error, error, avoid_after(error, outcome, kAfterFailure), true};
     return lose(attempt->id, loss, step);
@@ -211,8 +211,8 @@ void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step
 }
 
 void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
-  const ErrorOutcome outcome = outcome_of(error.error.code, TextStage::Continuing);
-  if (outcome == ErrorOutcome::Move || is_successor(from.id)) {
+  const ErrorOutcome outcome = outcome_of(error.error.code, TextStage::Running);
+  if (outcome != ErrorOutcome::PassOn || is_successor(from.id)) {
     const Loss loss{MoveCause::Error, error.error,
                     avoid_after(error.error, outcome, kAfterFailure)};
     return lose(from.id, loss, step);

@@ -1,5 +1,8 @@
 #include "tools/gateway/forward/host_answer.hpp"
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 #include "tools/gateway/host_request.hpp"
@@ -100,8 +103,8 @@ http::Answer no_host_answer(const ClientExchange& client, const Error& error) {
   if (error.code != Errc::UnknownWorker)
     return error_answer(client.api(), error, client.x_request_id());
   const bool is_file = concerns_files(client.head().path());
-  return plain_error(client.api(), kNotFound, is_file ? "not_found" : "model_not_found",
-                     error.detail, client.x_request_id());
+  return plain_error(client.api(), kNotFound, is_file ? "not_found" : kModelNotFound, error.detail,
+                     client.x_request_id());
 }
 
 void note_key(Shared& shared, ClientExchange& client, int status) {
@@ -114,6 +117,18 @@ void note_key(Shared& shared, ClientExchange& client, int status) {
   const bool is_valid = status == kOk && client.head().path().starts_with("/v1/");
   if (is_valid && !key.empty())
     shared.known_keys.accepted(key, {api_key_id(hash_of_api_key(key)).value});
+}
+
+void note_missing_key(Shared& shared, const ClientExchange& client, HostId host) {
+  const std::string& address = shared.hosts.table().address(host);
+  const TenantId owner = shared.owner_of(client.head().api_key(), client.parties().client);
+  std::string id = fmt::format("{} {}", address, owner.value);
+  if (shared.logged_missing_keys.contains(id)) return;
+  (void)shared.logged_missing_keys.push({.owner = owner, .key = std::move(id)});
+  spdlog::warn(
+      "host lacks a key that another host has accepted host={} owner={}; texts of the key do not "
+      "continue there until `brokerctl keys create --key-file FILE` adds it",
+      address, owner.value);
 }
 
 /// A plain function: the frame of a coroutine here would have types of the anonymous namespace.

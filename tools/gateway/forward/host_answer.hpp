@@ -81,6 +81,11 @@ boost::asio::awaitable<bool> pass_whole(Shared& shared, ClientExchange& client, 
 /// Learns from the status of an answer whether the client's key is valid; a wrong key ends the
 /// connection.
 void note_key(Shared& shared, ClientExchange& client, int status);
+/// Logs, once for each host and key, that the host lacks a key which another host has accepted.
+void note_missing_key(Shared& shared, const ClientExchange& client, HostId host);
+
+/// The code of the answer for a model that no host serves, as OpenAI's API names it.
+inline constexpr std::string_view kModelNotFound = "model_not_found";
 
 /// The answer when no host can serve a request: 404 for what none has, else 503.
 http::Answer no_host_answer(const ClientExchange& client, const Error& error);

@@ -1,4 +1,5 @@
 // Which errors of a host move a text.
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "tools/gateway/decide/error_outcome.hpp"
@@ -6,14 +7,18 @@
 using namespace leasehold;
 using namespace leasehold::gateway;
 
+namespace {
+
+constexpr std::array kStages{TextStage::Starting, TextStage::Moving, TextStage::Running};
+
+}  // namespace
+
 TEST_CASE("error outcome: an error of the request is passed on at every stage") {
-  for (const Errc code :
-       {Errc::BadRequest, Errc::MalformedMessage, Errc::MessageTooLarge, Errc::PromptTooLong,
-        Errc::BadToken, Errc::PermissionDenied, Errc::UnknownTenant, Errc::QuotaBlocks,
-        Errc::TimedOut, Errc::NumericFault, Errc::RequestCancelled}) {
+  for (const Errc code : {Errc::BadRequest, Errc::MalformedMessage, Errc::MessageTooLarge,
+                          Errc::PromptTooLong, Errc::PermissionDenied, Errc::QuotaBlocks,
+                          Errc::TimedOut, Errc::NumericFault, Errc::RequestCancelled}) {
     CAPTURE(name(code));
-    CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::PassOn);
-    CHECK(outcome_of(code, TextStage::Continuing) == ErrorOutcome::PassOn);
+    for (const TextStage stage : kStages) CHECK(outcome_of(code, stage) == ErrorOutcome::PassOn);
   }
 }
 
@@ -23,8 +28,17 @@ TEST_CASE("error outcome: the end of a lease and a broken host move a text") {
         Errc::QueueFull, Errc::PoolExhausted, Errc::BrokerLost, Errc::EngineDecodeFailed,
         Errc::WeightsLoading, Errc::MissingWeight, Errc::DeviceFault, Errc::ConnectionLost}) {
     CAPTURE(name(code));
-    CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::Move);
-    CHECK(outcome_of(code, TextStage::Continuing) == ErrorOutcome::Move);
+    for (const TextStage stage : kStages) CHECK(outcome_of(code, stage) == ErrorOutcome::Move);
+  }
+}
+
+TEST_CASE(
+    "error outcome: a host that lacks a key is left by a text whose key another one accepted") {
+  for (const Errc code : {Errc::BadToken, Errc::UnknownTenant}) {
+    CAPTURE(name(code));
+    CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::PassOn);
+    CHECK(outcome_of(code, TextStage::Moving) == ErrorOutcome::Leave);
+    CHECK(outcome_of(code, TextStage::Running) == ErrorOutcome::PassOn);
   }
 }
 
@@ -33,7 +47,8 @@ TEST_CASE("error outcome: a tenant's limit is not multiplied by the number of ho
                           Errc::RebindRateLimited, Errc::RequestIdConflict}) {
     CAPTURE(name(code));
     CHECK(outcome_of(code, TextStage::Starting) == ErrorOutcome::PassOn);
-    CHECK(outcome_of(code, TextStage::Continuing) == ErrorOutcome::Move);
+    CHECK(outcome_of(code, TextStage::Moving) == ErrorOutcome::Move);
+    CHECK(outcome_of(code, TextStage::Running) == ErrorOutcome::Move);
   }
 }
 

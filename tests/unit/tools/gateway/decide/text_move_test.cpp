@@ -151,6 +151,35 @@ TEST_CASE("text: a host's refusal of the continued request is the client's error
   CHECK(gateway.only<FailRequest>().error.code == Errc::PromptTooLong);
 }
 
+TEST_CASE("text: a host that lacks its key is left for good, and another one continues it") {
+  GatewayCase gateway({.model = "m", .move_timeout = seconds(2)});
+  const Error no_key{Errc::BadToken, "the key is not known"};
+  gateway.bytes(gateway.begin(), group(0, 0, 5));
+  gateway.on(lost(gateway.opened.attempt));
+  const HostId without_key = gateway.opened.host;
+  gateway.on(HostRefused{gateway.opened.attempt, 401, no_key});
+  CHECK(gateway.only<OpenHost>().host != without_key);
+  GatewayCase refused_by_all = gateway;
+  gateway.accept(gateway.opened.attempt);
+  gateway.bytes(gateway.opened.attempt, group(0, 1, 6) + kEnding);
+  CHECK(gateway.client == "data: 5\n\ndata: 6\n\ndata: [DONE]\n\n");
+
+  refused_by_all.on(HostRefused{refused_by_all.opened.attempt, 401, no_key});
+  refused_by_all.wait(milliseconds(500));  // the first host is asked again: it had the key
+  refused_by_all.on(HostRefused{refused_by_all.only<OpenHost>().attempt, 401, no_key});
+  refused_by_all.wait(milliseconds(1'400));
+  CHECK(refused_by_all.actions.empty());
+  refused_by_all.wait(milliseconds(100));
+  CHECK(refused_by_all.only<FailRequest>().error.code == Errc::BadToken);
+}
+
+TEST_CASE("text: a key that is revoked while the text runs ends it") {
+  GatewayCase gateway;
+  gateway.bytes(gateway.begin(), group(0, 0, 5) + "data: revoked\n\n: x BadToken 0\n\n");
+  CHECK(gateway.only<FailRequest>().error.code == Errc::BadToken);
+  CHECK(gateway.all<OpenHost>().empty());
+}
+
 TEST_CASE("text: events of closed exchanges are ignored") {
   GatewayCase gateway;
   const AttemptId first = gateway.begin();
