@@ -210,7 +210,7 @@ std::string audit_notes(const AuditState& state) {
         state.head_missing_after);
   if (state.clock_ahead_ms != 0)
     notes += fmt::format(
-        "The broker's clock jumped {} days ahead, so no record is removed by its age for that. If "
+        "The broker's clock jumped {} days ahead, which does not count as age of the records. If "
         "the clock is right, start leasehold-broker once with --audit-trust-clock.\n",
         state.clock_ahead_ms / 86'400'000);
   return notes;

@@ -1,7 +1,7 @@
 /// The file in which an agent keeps its membership, so that its successor goes on in it.
 ///
-/// It is in a directory that no other user can replace, below /run: times of one boot. One process
-/// at a time uses the directory. Threads: one.
+/// Its times count from the boot of the machine, so its directory lies below /run. No other user
+/// can replace the directory, and one process at a time uses it. Threads: one.
 #pragma once
 
 #include <optional>

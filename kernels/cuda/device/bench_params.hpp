@@ -34,7 +34,7 @@ struct KeepWritingParams {
 /// Polls the gate a given number of times; each poll waits for the previous one.
 struct GatePollsParams {
   KernelGate gate;
-  std::uint32_t* n_polled_open;
+  std::uint32_t* n_polled_open;  ///< Receives the number of polls that found the gate open.
   std::uint32_t n_polls;
 };
 

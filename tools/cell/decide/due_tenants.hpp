@@ -15,7 +15,7 @@ namespace leasehold::cell {
 
 class DueTenants {
  public:
-  /// Nothing: the tenant is not due.
+  /// Sets when the tenant is due; nothing: it is not due.
   void set(const TenantId& tenant, std::optional<TimePoint> due) {
     const auto known = due_.find(tenant);
     if (known != due_.end()) {
@@ -29,7 +29,7 @@ class DueTenants {
   std::optional<TimePoint> next() const {
     return queue_.empty() ? std::nullopt : std::optional(queue_.begin()->first);
   }
-  /// Those that are due at `now`, in the order of their times. They are not due any more.
+  /// The tenants that are due at `now`, in the order of their times. They are not due any more.
   std::vector<TenantId> take(TimePoint now) {
     std::vector<TenantId> taken;
     while (!queue_.empty() && queue_.begin()->first <= now) {

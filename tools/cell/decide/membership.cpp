@@ -53,7 +53,8 @@ void Membership::sent(const HostRecord& record, TimePoint now) {
   if (is_member()) ceiling_ = std::min(ceiling_, ceiling_of(sent_.back()));
 }
 
-/// The newest beat that arrived decides. Conditions of the other sent ones cannot hold any more.
+/// The newest beat that arrived decides. The key has changed since the others were sent, so etcd
+/// refuses them if they arrive.
 void Membership::confirm(std::size_t index) {
   ceiling_ = ceiling_of(sent_[index]);
   sent_.clear();

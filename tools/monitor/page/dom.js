@@ -53,7 +53,7 @@ export function drawing(container, width, height, title, description, children) 
   );
 }
 
-// The width a chart has; of one that is not laid out yet, that of a phone.
+// The width of a chart; of a phone while the chart is not laid out yet.
 export const widthOf = (container) => Math.max(240, Math.floor(container.clientWidth) || 320);
 
 export function legend(container, entries) {

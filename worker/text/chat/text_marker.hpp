@@ -9,7 +9,8 @@
 namespace leasehold {
 
 constexpr std::string_view kWhitespace = " \t\r\n";
-constexpr std::size_t kMaxHeldBytes = 4 << 10;  ///< More whitespace than this is settled.
+/// Whitespace is held back while a marker may follow it, up to this size.
+constexpr std::size_t kMaxHeldBytes = 4 << 10;
 
 struct MarkerSearch {
   /// The bytes before this offset belong neither to a marker nor to the whitespace before one.
