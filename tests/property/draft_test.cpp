@@ -21,6 +21,11 @@ RigOptions with_draft(RigOptions options, std::string draft_path, std::uint32_t 
   return options;
 }
 
+/// The bundled model, with itself as its draft.
+RigOptions bundled_draft(std::uint32_t context = 0) {
+  return with_draft({}, bundled_model_path(), context);
+}
+
 bool reads_zero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
 }
@@ -28,7 +33,7 @@ bool reads_zero(std::span<const std::byte> bytes) {
 /// A greedy request of one tenant, and a sampled one of another.
 class DraftScene {
  public:
-  explicit DraftScene(RigOptions options) : rig(probed(std::move(options))) {
+  explicit DraftScene(RigOptions options = bundled_draft()) : rig(probed(std::move(options))) {
     greedy = request("t", 20, {.ignore_eos = true});
     sampled = request("u", 12, {.temperature = 1.0f, .seed = 7, .ignore_eos = true});
     REQUIRE(rig.submit(greedy));
@@ -82,12 +87,19 @@ Texts plain_texts(const RigOptions& options) {
 
 /// The units of the step that follows once the greedy text has `tokens`.
 std::vector<WatchedUnit> units_of_step(std::size_t tokens) {
-  DraftScene calm(with_draft({}, bundled_model_path()));
+  DraftScene calm;
   calm.run_to(tokens);
   calm.watch.start();
   REQUIRE(calm.rig.step());
   calm.watch.stop();
   return calm.watch.units();
+}
+
+/// A text of the rig that the engine does not run.
+Sequence lone_sequence(EngineRig& rig) {
+  Sequence sequence(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
+  sequence.admission = 1;
+  return sequence;
 }
 
 /// What a proposer proposes for one sequence, at its place.
@@ -110,7 +122,7 @@ const Texts& bundled_texts() {
 }  // namespace
 
 TEST_CASE("draft: with the model as its own draft every greedy proposal is right") {
-  EngineRig rig(with_draft({}, bundled_model_path()));
+  EngineRig rig(bundled_draft());
   PromptRequest request =
       rig.request("t", rig.grant("t"), "r", DraftScene::prompt_of(20), kDraftTokens);
   REQUIRE(rig.submit(request));
@@ -138,7 +150,7 @@ TEST_CASE("draft: its backend has every limit of the engine's model, a recurrent
                              .n_kv_groups = 9'011,
                              .state_blocks = 9'012,
                              .scratch_bytes = 0};
-  EngineRig rig(with_draft({}, bundled_model_path()));
+  EngineRig rig(bundled_draft());
   const BackendLimits both = DraftProposer::backend_limits(engine, rig.draft().config());
   CHECK(both.max_rows == engine.max_rows);
   CHECK(both.max_context == engine.max_context);
@@ -176,12 +188,11 @@ TEST_CASE("draft: whichever model proposes, the texts are those without it") {
 }
 
 TEST_CASE("draft: after wrong proposals it proposes what it proposes for the whole text") {
-  EngineRig rig(with_draft({}, bundled_model_path()));
+  EngineRig rig(bundled_draft());
   const auto proposed = [&](Sequence& sequence) {
     return proposed_for(rig, rig.draft().proposer(), sequence);
   };
-  Sequence growing(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
-  growing.admission = 1;
+  Sequence growing = lone_sequence(rig);
   for (std::uint64_t round = 0; round < 12; ++round) {
     const std::vector<TokenId> proposals = proposed(growing);
     REQUIRE(proposals.size() == kProposed);
@@ -208,7 +219,7 @@ TEST_CASE("draft: with another type of KV cache the texts are those of that type
   CHECK(scene.run() == plain_texts(options));
   CHECK(scene.accepted() > 0);
   const std::size_t of_floats = scene.rig.draft().config().memory_bytes();
-  DraftScene halves(with_draft({}, bundled_model_path()));
+  DraftScene halves;
   CHECK(of_floats == 2 * halves.rig.draft().config().memory_bytes());
 }
 
@@ -221,7 +232,7 @@ TEST_CASE("draft: scaled codes as its keys and values change no text") {
 }
 
 TEST_CASE("draft: one whose lease was revoked before it was bound is off, and says so once") {
-  const RigOptions options = with_draft({}, bundled_model_path());
+  const RigOptions options = bundled_draft();
   EngineRig rig(options);
   RigDraft late(bundled_model_path(), 0, options);
   const LeaseId weights = rig.grant("w", 0), memory = rig.grant("m", 0);
@@ -230,8 +241,7 @@ TEST_CASE("draft: one whose lease was revoked before it was bound is off, and sa
       late.load({.backend = &rig.backend(), .engine_gate = &rig.engine_gate(), .observer = &rig},
                 rig.table(), {weights, memory});
   CHECK_FALSE(proposer->is_live());
-  Sequence sequence(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
-  sequence.admission = 1;
+  Sequence sequence = lone_sequence(rig);
   for (int call = 0; call < 2; ++call) {
     CHECK(proposed_for(rig, *proposer, sequence).empty());
     CHECK(late.losses() == 1);
@@ -242,7 +252,7 @@ TEST_CASE("draft: one whose lease was revoked before it was bound is off, and sa
 
 TEST_CASE("draft: a text beyond the draft's context goes on without proposals") {
   constexpr std::uint32_t kContext = 36;
-  DraftScene scene(with_draft({}, bundled_model_path(), kContext));
+  DraftScene scene(bundled_draft(kContext));
   std::uint64_t before = 0;
   while (scene.rig.engine().scheduler().has_work()) {
     const Sequence* greedy = scene.rig.sequence("t/r");
@@ -265,7 +275,7 @@ TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals
   for (const auto which : {RigDraft::OfWeights, RigDraft::OfMemory}) {
     for (std::size_t k = 0; k < n_units; k += 17) {
       CAPTURE(k, n_units, static_cast<int>(which));
-      DraftScene scene(with_draft({}, bundled_model_path()));
+      DraftScene scene;
       scene.run_to(kBefore);
       RigDraft& draft = scene.rig.draft();
       const LeaseId lease = draft.lease(which);
@@ -301,7 +311,7 @@ TEST_CASE("draft: a tenant revoked in mid-draft ends at once, and the other text
   REQUIRE(drafted > 2);
   for (const std::size_t k : {std::size_t{0}, drafted / 2, drafted, drafted + 1}) {
     CAPTURE(k, drafted);
-    DraftScene scene(with_draft({}, bundled_model_path()));
+    DraftScene scene;
     scene.run_to(kBefore);
     scene.watch.start(k, [&] { scene.rig.revoke(scene.greedy.lease); });
     REQUIRE(scene.rig.step());
@@ -355,11 +365,11 @@ TEST_CASE("draft: a long text is read in parts, after a rebind and a move, too")
     rig.run();
     return rig.outcome("r").tokens;
   };
-  CHECK(text(with_draft({}, bundled_model_path()), true) == text({}, false));
+  CHECK(text(bundled_draft(), true) == text({}, false));
 }
 
 TEST_CASE("draft: what it read of a text is cleared when the text has ended") {
-  DraftScene scene(with_draft({}, bundled_model_path()));
+  DraftScene scene;
   scene.run_to(20);
   REQUIRE_FALSE(reads_zero(scene.rig.draft().memory()));
   REQUIRE(scene.run() == bundled_texts());
