@@ -76,7 +76,7 @@ struct Delete {
 };
 struct Get {
   KeyRange range;
-  bool keys_only = false;  ///< The entries found have no values.
+  bool newest_only = false;  ///< At most one entry is found: that of the newest put, no value.
   bool operator==(const Get&) const = default;
 };
 using Operation = std::variant<Put, Delete, Get>;
@@ -96,6 +96,7 @@ struct TransactionReply {
   bool succeeded = false;  ///< The conditions held.
   Revision revision;  ///< Revision of the data after the transaction, which is that of its puts.
   std::vector<std::vector<KeyValue>> found;  ///< One list per Get that was executed, in order.
+  std::vector<std::int64_t> counts;          ///< How many keys each of them has in its range.
   bool operator==(const TransactionReply&) const = default;
 };
 

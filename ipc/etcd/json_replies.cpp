@@ -160,6 +160,9 @@ void read_response(Members& item, const Operation& operation, TransactionReply& 
   if (!get) return;
   Members members(*response, std::string(name) + ".");
   reply.found.push_back(read_entries(members, get->range));
+  reply.counts.push_back(members.number("count"));
+  if (get->newest_only && reply.found.back().size() > 1)
+    members.wrong("kvs", "a list of at most one entry", 0);
   if (!members.problem().empty()) item.wrong(name, members.problem(), 0);
 }
 

@@ -37,7 +37,12 @@ Json json_of(const Delete& erased) {
 }
 Json json_of(const Get& get) {
   Json request = json_of(get.range);
-  if (get.keys_only) request["keys_only"] = true;
+  if (get.newest_only) {
+    request["keys_only"] = true;
+    request["limit"] = "1";
+    request["sort_order"] = "DESCEND";
+    request["sort_target"] = "MOD";
+  }
   return {{"request_range", std::move(request)}};
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/expects.hpp"
+
 namespace leasehold::cell::simulation {
 
 bool ModelledEtcd::holds(const etcd::Compare& condition) const {
@@ -67,8 +69,11 @@ etcd::TransactionReply ModelledEtcd::execute(const etcd::Transaction& transactio
   for (const etcd::Operation& operation : operations) {
     if (const auto* written = std::get_if<etcd::Put>(&operation)) put(*written);
     if (const auto* erased = std::get_if<etcd::Delete>(&operation)) erase(erased->range);
-    if (const auto* get = std::get_if<etcd::Get>(&operation))
+    if (const auto* get = std::get_if<etcd::Get>(&operation)) {
+      expects(!get->newest_only, "no part of a simulation asks for the newest put");
       reply.found.push_back(read(get->range));
+      reply.counts.push_back(static_cast<std::int64_t>(reply.found.back().size()));
+    }
   }
   reply.revision = revision_;
   return reply;

@@ -35,7 +35,6 @@ CellHosts::CellHosts(cell::CellAddress address, Dependencies dependencies)
       address_(std::move(address)),
       keys_(address_.cell),
       silent_(keys_, cell::CellConfig{}.slack()),
-      watch_check_(keys_),
       etcd_(deps_.io, address_.etcd) {}
 
 void CellHosts::start() {
@@ -58,7 +57,7 @@ awaitable<void> CellHosts::follow() {
 }
 
 void CellHosts::on_listing(std::vector<etcd::KeyValue> entries, etcd::Revision revision) {
-  newest_ = revision;
+  watch_check_.listed(entries, revision);
   refused_.reset();
   silent_.listed(entries, deps_.clock.now());
   use_hosts();
@@ -68,7 +67,7 @@ void CellHosts::on_events(std::vector<etcd::WatchEvent> events) {
   const TimePoint now = deps_.clock.now();
   bool has_changed = false;
   for (const etcd::WatchEvent& event : events) {
-    newest_ = std::max(newest_, event.entry.modified);
+    watch_check_.reported(event);
     has_changed = silent_.changed(event, now) || has_changed;
   }
   if (has_changed) use_hosts();
@@ -89,11 +88,11 @@ awaitable<void> CellHosts::keep_contact() {
   }
 }
 
-/// Reads the config, and the keys of the hosts, to compare them with what the watch has reported.
+/// Reads the config, and of the hosts what is compared with the reports of the watch.
 awaitable<void> CellHosts::look() {
   etcd::Transaction reads;
   reads.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys_.config())});
-  reads.success.emplace_back(etcd::Get{.range = keys_.hosts(), .keys_only = true});
+  reads.success.emplace_back(etcd::Get{.range = keys_.hosts(), .newest_only = true});
   const std::size_t asked = reads.success.size();
   auto reply = co_await etcd_.commit(std::move(reads));
   if (!reply) co_return report_lost(reply.error());
@@ -106,7 +105,7 @@ awaitable<void> CellHosts::look() {
   if (std::exchange(lost_, std::nullopt)) spdlog::info("etcd answers again");
   silent_.contacted(now);
   read_config(reply->found.front());
-  check_watch({.entries = std::move(reply->found.back()), .revision = reply->revision});
+  check_watch(*reply);
   deps_.hosts.forget_gone();
   co_await expire_silent(now);
 }
@@ -122,12 +121,13 @@ void CellHosts::read_config(const std::vector<etcd::KeyValue>& found) {
   silent_.set_slack(config.slack());
 }
 
-/// A watch that has just begun may wait for several members before it lists the hosts.
-void CellHosts::check_watch(const HostKeys& read) {
-  if (newest_ == etcd::Revision{}) return;
-  if (!watch_check_.is_behind(read, newest_, silent_.hosts())) return;
+void CellHosts::check_watch(const etcd::TransactionReply& read) {
+  const auto& found = read.found.back();
+  const HostKeys keys{.newest = found.empty() ? etcd::Revision() : found.front().modified,
+                      .count = static_cast<std::size_t>(read.counts.back()),
+                      .revision = read.revision};
+  if (!watch_check_.is_behind(keys)) return;
   spdlog::warn("watch of hosts is behind; it begins again at another member of etcd");
-  newest_ = {};
   watch_check_.reset();
   watcher_->close();
 }

@@ -54,7 +54,7 @@ class CellHosts : private etcd::WatchReceiver {
   boost::asio::awaitable<void> look();
   boost::asio::awaitable<void> expire_silent(TimePoint now);
   void read_config(const std::vector<etcd::KeyValue>& found);
-  void check_watch(const HostKeys& read);
+  void check_watch(const etcd::TransactionReply& read);
   void use_hosts();
   void report_lost(const Error& error);
 
@@ -65,7 +65,6 @@ class CellHosts : private etcd::WatchReceiver {
   WatchCheck watch_check_;
   etcd::Client etcd_;                      // for reads and expiries
   std::unique_ptr<etcd::Client> watcher_;  // for the watch; replaced when its member hangs
-  etcd::Revision newest_;                  // that the watch has reported; zero: nothing yet
   LastingProblems problems_{"host not used"};
   std::optional<Errc> lost_;     // the last error of a read; nothing: reads succeed
   std::optional<Errc> refused_;  // the error with which etcd refused the watch

@@ -4,32 +4,31 @@
 
 namespace leasehold::gateway {
 
-bool WatchCheck::is_behind(const HostKeys& read, etcd::Revision newest, const Hosts& hosts) {
-  const bool lacks_put = put_ > newest;
-  const bool lacks_deletion = std::ranges::any_of(deleted_, [&](const auto& deleted) {
-    const auto known = hosts.find(deleted.first);
-    return known != hosts.end() && known->second.modified == deleted.second;
-  });
+void WatchCheck::listed(const std::vector<etcd::KeyValue>& entries, etcd::Revision revision) {
   reset();
-  note_unreported(read, newest, hosts);
-  return lacks_put || lacks_deletion;
+  newest_ = revision;
+  for (const etcd::KeyValue& entry : entries) keys_.insert(entry.key);
 }
 
-/// The watch may also be ahead of the read: a host that it has reported since is not a deleted one.
-void WatchCheck::note_unreported(const HostKeys& read, etcd::Revision newest, const Hosts& hosts) {
-  std::set<cell::HostName> found;
-  for (const etcd::KeyValue& entry : read.entries) {
-    if (const auto host = keys_.host_in(entry.key)) found.insert(*host);
-    if (entry.modified > newest) put_ = std::max(put_, entry.modified);
-  }
-  for (const auto& [host, seen] : hosts)
-    if (!found.contains(host) && seen.modified <= read.revision)
-      deleted_.emplace(host, seen.modified);
+void WatchCheck::reported(const etcd::WatchEvent& event) {
+  const bool is_later = read_ && event.entry.modified > read_->revision;
+  if (is_later && !then_) then_ = keys_.size();
+  newest_ = std::max(newest_, event.entry.modified);
+  if (event.is_deleted)
+    keys_.erase(event.entry.key);
+  else
+    keys_.insert(event.entry.key);
 }
 
-void WatchCheck::reset() {
-  put_ = {};
-  deleted_.clear();
+/// A watch that was ahead of a read cannot be compared with it, and does not hang.
+bool WatchCheck::is_behind(const HostKeys& read) {
+  if (newest_.value == 0) return false;
+  const bool lacks_put = read_ && newest_ < read_->newest;
+  const bool has_other_keys = read_ && then_.value_or(keys_.size()) != read_->count;
+  read_.reset();
+  then_.reset();
+  if (newest_ <= read.revision) read_ = read;
+  return lacks_put || has_other_keys;
 }
 
 }  // namespace leasehold::gateway

@@ -30,11 +30,12 @@ TEST_CASE("etcd text: a transaction has conditions and both branches") {
   const Transaction change{
       .conditions = {Compare::modified_at("k", {5}), Compare::not_created_at("h", {4})},
       .success = {Delete{KeyRange::prefix("m/")}},
-      .failure = {Get{.range = KeyRange::one("a"), .keys_only = true}}};
+      .failure = {Get{.range = KeyRange::one("a"), .newest_only = true}}};
   CHECK(transaction_body(change) ==
         R"({"compare":[{"key":"aw==","mod_revision":"5","result":"EQUAL","target":"MOD"},)"
         R"({"create_revision":"4","key":"aA==","result":"NOT_EQUAL","target":"CREATE"}],)"
-        R"("failure":[{"request_range":{"key":"YQ==","keys_only":true}}],)"
+        R"("failure":[{"request_range":{"key":"YQ==","keys_only":true,"limit":"1",)"
+        R"("sort_order":"DESCEND","sort_target":"MOD"}}],)"
         R"("success":[{"request_delete_range":{"key":"bS8=","range_end":"bTA="}}]})");
 }
 
@@ -44,7 +45,8 @@ TEST_CASE("etcd text: a reply shows which branch was executed and what it found"
           R"(,"succeeded":true,"responses":[{"response_put":{}},{"response_range":{}}]})",
       kJoin);
   REQUIRE(joined);
-  CHECK(*joined == TransactionReply{.succeeded = true, .revision = {7}, .found = {{}}});
+  CHECK(*joined ==
+        TransactionReply{.succeeded = true, .revision = {7}, .found = {{}}, .counts = {0}});
   const auto refused = read_transaction_reply(
       "{" + kHeader +
           R"(,"responses":[{"response_range":{"kvs":[{"key":"YQ==","create_revision":"2",)"
@@ -54,6 +56,7 @@ TEST_CASE("etcd text: a reply shows which branch was executed and what it found"
   CHECK(!refused->succeeded);
   CHECK(refused->found == std::vector<std::vector<KeyValue>>{
                               {{.key = "a", .value = "b", .created = {2}, .modified = {6}}}});
+  CHECK(refused->counts == std::vector<std::int64_t>{1});
 }
 
 TEST_CASE("etcd text: a reply that is not etcd's is refused with the member that is wrong") {

@@ -1,5 +1,9 @@
 // Whether a watch of the hosts of a cell hangs, as reads show it.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "tools/gateway/decide/watch_check.hpp"
 
@@ -8,44 +12,37 @@ using namespace leasehold::gateway;
 
 namespace {
 
-const cell::CellKeys kKeys{CellName{"c"}};
-
 /// What etcd has, and what a watch has reported of it.
 struct Watched {
-  WatchCheck check{kKeys};
+  WatchCheck check;
   std::map<std::string, std::int64_t> stored;
   std::int64_t revision = 10;
-  WatchCheck::Hosts hosts;
-  std::int64_t newest = 10;
+  std::vector<etcd::WatchEvent> unreported;
 
-  void put(const std::string& host) { stored[host] = ++revision; }
+  void put(const std::string& host) {
+    stored[host] = ++revision;
+    unreported.push_back({{.key = host, .value = {}, .created = {1}, .modified = {revision}}});
+  }
   void erase(const std::string& host) {
     stored.erase(host);
     ++revision;
+    unreported.push_back(
+        {.entry = {.key = host, .value = {}, .created = {}, .modified = {revision}},
+         .is_deleted = true});
   }
   void report_all() {
-    hosts.clear();
-    for (const auto& [host, modified] : stored) {
-      hosts.emplace(cell::HostName{host},
-                    cell::SilentHosts::Seen{
-                        .incarnation = {1}, .modified = {modified}, .since = {}, .record = {}});
-    }
-    newest = revision;
+    for (const etcd::WatchEvent& event : unreported) check.reported(event);
+    unreported.clear();
   }
   HostKeys read() const {
-    HostKeys keys{.entries = {}, .revision = {revision}};
-    for (const auto& [host, modified] : stored) {
-      keys.entries.push_back({.key = kKeys.host(cell::HostName{host}),
-                              .value = {},
-                              .created = {1},
-                              .modified = {modified}});
-    }
+    HostKeys keys{.newest = {}, .count = stored.size(), .revision = {revision}};
+    for (const auto& [host, modified] : stored) keys.newest = std::max(keys.newest, {modified});
     return keys;
   }
-  bool is_behind(const HostKeys& keys) { return check.is_behind(keys, {newest}, hosts); }
-  bool is_behind() { return is_behind(read()); }
+  bool is_behind() { return check.is_behind(read()); }
 
   Watched() {
+    check.listed({}, {revision});
     for (const char* host : {"a", "b", "c"}) put(host);
     report_all();
   }
@@ -74,6 +71,7 @@ TEST_CASE("watch check: a watch that misses the beat of any host is behind at th
   CHECK(cell.is_behind());
   cell.check.reset();
   CHECK_FALSE(cell.is_behind());
+  CHECK_FALSE(cell.is_behind());  // it has not listed the hosts yet
 }
 
 TEST_CASE(
@@ -101,6 +99,35 @@ TEST_CASE("watch check: a watch that overtakes a read is not behind") {
   const HostKeys earlier = cell.read();
   cell.put("new");
   cell.report_all();
-  CHECK_FALSE(cell.is_behind(earlier));
+  CHECK_FALSE(cell.check.is_behind(earlier));
   CHECK_FALSE(cell.is_behind());
+}
+
+TEST_CASE("watch check: changes after a read do not hide what the watch lacks of it") {
+  Watched cell;
+  cell.erase("a");
+  cell.unreported.clear();  // lost
+  CHECK_FALSE(cell.is_behind());
+  cell.erase("b");
+  cell.report_all();
+  CHECK(cell.is_behind());
+}
+
+TEST_CASE("watch check: a watch that goes on while hosts come and go is never behind") {
+  Watched cell;
+  for (int i = 0; i < 200; ++i) {
+    const std::string host(1, static_cast<char>('a' + i * 7 % 23));
+    if (i % 3 == 0)
+      cell.erase(host);
+    else
+      cell.put(host);
+    if (i % 2 == 0) cell.report_all();
+    const HostKeys read = cell.read();
+    if (i % 5 == 0) {
+      cell.put("late");
+      cell.report_all();  // the reply of the read comes after these
+    }
+    CHECK_FALSE(cell.check.is_behind(read));
+    cell.report_all();
+  }
 }
