@@ -7,11 +7,8 @@ using namespace leasehold;
 using namespace leasehold::cell;
 using namespace leasehold::cell::one_tenant;
 
-TEST_CASE("part: a host that gets the texts of another one uses its limits, once") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone,
+                 "part: a host that gets the texts of another one uses its limits, once") {
   Host b(cell, "b", 8);
   b.part.replaces(a.owner.host);
   REQUIRE(b.run());
@@ -34,10 +31,8 @@ TEST_CASE("part: a host that gets the texts of another one uses its limits, once
   CHECK(!cell.ledger().find(b.owner)->instead_of);
 }
 
-TEST_CASE("part: a text that moves here before the broker's part is known replaces at once") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(
+    HostAlone, "part: a text that moves here before the broker's part is known replaces at once") {
   const PartOwner owner = cell.join("b");
   TenantPart part(kKeys, kAnn);
   part.replaces(a.owner.host);
@@ -48,10 +43,7 @@ TEST_CASE("part: a text that moves here before the broker's part is known replac
   CHECK(cell.ledger().find(owner)->instead_of == a.owner);
 }
 
-TEST_CASE("part: what replaces a part that has become void counts by itself") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(HostAlone, "part: what replaces a part that has become void counts by itself") {
   Host b(cell, "b", 5);
   b.part.replaces(a.owner.host);
   REQUIRE(b.run());
@@ -65,10 +57,7 @@ TEST_CASE("part: what replaces a part that has become void counts by itself") {
   CHECK(counting_sum(cell.ledger(), cell.view().members).fits(requests(8)));
 }
 
-TEST_CASE("part: a replacement is not replaced itself") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(HostAlone, "part: a replacement is not replaced itself") {
   Host b(cell, "b", 8);
   b.part.replaces(a.owner.host);
   REQUIRE(b.run());
@@ -79,10 +68,9 @@ TEST_CASE("part: a replacement is not replaced itself") {
   CHECK(!cell.ledger().find(c.owner)->instead_of);
 }
 
-TEST_CASE("part: a text that moves here while a write is on its way replaces with the next one") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(
+    HostAlone,
+    "part: a text that moves here while a write is on its way replaces with the next one") {
   Host b(cell, "b", 8);
   const auto write = b.next_write();
   REQUIRE(write);

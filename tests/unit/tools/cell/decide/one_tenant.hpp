@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/expects.hpp"
 #include "tests/simulation/cell/modelled_etcd.hpp"
 #include "tools/cell/decide/tenant_part.hpp"
 
@@ -96,6 +97,17 @@ struct Host {
   Cell& cell;
   PartOwner owner;
   TenantPart part{kKeys, kAnn};
+};
+
+/// A cell in which host `a` is alone, and has all of the tenant's limits, as its broker has.
+struct HostAlone {
+  HostAlone() {
+    expects(a.run().has_value(), "a host alone gets its part");
+    a.apply();
+  }
+
+  Cell cell;
+  Host a{cell, "a", 8};
 };
 
 }  // namespace leasehold::cell::one_tenant

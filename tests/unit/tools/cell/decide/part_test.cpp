@@ -8,10 +8,7 @@ using namespace leasehold::cell;
 using namespace leasehold::cell::one_tenant;
 using Catch::Contains;
 
-TEST_CASE("part: a host alone takes all, and gives up what another one demands") {
-  Cell cell;
-  Host a(cell, "a", 3);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(HostAlone, "part: a host alone takes all, and gives up what another one demands") {
   CHECK(a.limit() == requests(8));
   CHECK(a.recorded() == requests(8));
   a.apply();
@@ -59,11 +56,7 @@ TEST_CASE("part: the broker is raised by the reply of a write only") {
   CHECK(!cell.etcd.execute(*write).succeeded);
 }
 
-TEST_CASE("part: a report about an earlier limit confirms nothing") {
-  Cell cell;
-  Host a(cell, "a", 3);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone, "part: a report about an earlier limit confirms nothing") {
   const std::uint64_t earlier = a.part.limit().revision;
   Host b(cell, "b", 8);
   REQUIRE(b.run());
@@ -75,10 +68,7 @@ TEST_CASE("part: a report about an earlier limit confirms nothing") {
   CHECK(a.recorded() == requests(8));
 }
 
-TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(HostAlone, "part: a void part is dropped, and only if its host is still gone") {
   cell.etcd.execute({.conditions = {},
                      .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
                      .failure = {}});
@@ -98,11 +88,7 @@ TEST_CASE("part: a void part is dropped, and only if its host is still gone") {
   CHECK(!a.part.next_call());
 }
 
-TEST_CASE("part: a lowering that arrives late cannot follow a raise") {
-  Cell cell;
-  Host a(cell, "a", 3);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone, "part: a lowering that arrives late cannot follow a raise") {
   a.part.wants({});
   REQUIRE(a.next_write());  // of the demand
   a.part.failed();
@@ -116,11 +102,7 @@ TEST_CASE("part: a lowering that arrives late cannot follow a raise") {
   CHECK(!cell.etcd.execute(*lowering).succeeded);
 }
 
-TEST_CASE("part: a limit that was lowered and not yet returned is raised again") {
-  Cell cell;
-  Host a(cell, "a", 3);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone, "part: a limit that was lowered and not yet returned is raised again") {
   a.part.wants({});
   REQUIRE(a.run());
   CHECK(a.limit() == Share());
@@ -129,11 +111,7 @@ TEST_CASE("part: a limit that was lowered and not yet returned is raised again")
   CHECK(a.limit() == requests(8));
 }
 
-TEST_CASE("part: an idle host returns its part") {
-  Cell cell;
-  Host a(cell, "a", 3);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone, "part: an idle host returns its part") {
   a.part.wants({});
   REQUIRE(a.run());
   CHECK(a.limit() == Share());
@@ -154,11 +132,8 @@ TEST_CASE("part: nothing is granted on a ledger that was edited by hand") {
   CHECK(a.limit() == Share());
 }
 
-TEST_CASE("part: a limit that is confirmed before the write is lowered by that write") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone,
+                 "part: a limit that is confirmed before the write is lowered by that write") {
   Host b(cell, "b", 8);
   REQUIRE(b.run());
   REQUIRE(cell.has_mail("a"));
@@ -214,11 +189,8 @@ TEST_CASE("part: a demand beyond the tenant's limits counts as these limits") {
   CHECK(a.limit() == requests(20));
 }
 
-TEST_CASE("part: what a host gives up raises the parts of the others, which write nothing") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone,
+                 "part: what a host gives up raises the parts of the others, which write nothing") {
   Host b(cell, "b", 8);
   REQUIRE(b.run());
   REQUIRE(b.limit() == Share());
@@ -259,11 +231,8 @@ TEST_CASE("part: a host that returns its part leaves all to the one that remains
   CHECK(a.limit() == requests(8));
 }
 
-TEST_CASE("part: a read raises the broker once no write of unknown outcome can follow it") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone,
+                 "part: a read raises the broker once no write of unknown outcome can follow it") {
   a.part.wants({});
   REQUIRE(a.run());  // writes the demand
   a.apply();
@@ -280,11 +249,7 @@ TEST_CASE("part: a read raises the broker once no write of unknown outcome can f
   CHECK_FALSE(cell.etcd.execute(*lowering).succeeded);
 }
 
-TEST_CASE("part: no write lowers the part of another host") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
-  a.apply();
+TEST_CASE_METHOD(HostAlone, "part: no write lowers the part of another host") {
   Host b(cell, "b", 8), c(cell, "c", 8);
   REQUIRE(b.run());
   REQUIRE(c.run());
