@@ -233,7 +233,7 @@ void HostTenants::look_at_mail(const etcd::KeyValue& mail) {
   HostTenant* const known = find_or_add(*tenant);
   if (known == nullptr) return;
   if (mail.value == kWantedMail) {
-    known->schedule.wanted(known->part, clock_.now(), random_bits());
+    known->schedule.wanted(known->part, clock_.now());
     return plan_step(*known);
   }
   known->part.look_again();

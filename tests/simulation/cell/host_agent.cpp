@@ -303,7 +303,7 @@ void HostAgent::look_at_mail(const TenantId& id, std::string_view value) {
   const std::size_t tenant = index_of(id);
   HostedTenant& hosted = *find_or_add(tenant);
   if (value == kWantedMail) {
-    hosted.schedule.wanted(hosted.part, now(), network_.random()());
+    hosted.schedule.wanted(hosted.part, now());
     return plan_step(tenant);
   }
   hosted.part.look_again();

@@ -59,6 +59,17 @@ bool counts(const PartOwner& owner, const Incarnations& members) {
   return found != members.end() && found->second == owner.incarnation;
 }
 
+Share replacements_of(const PartOwner& owner, const Ledger& ledger) {
+  Share sum;
+  for (const Part& part : ledger.parts)
+    if (part.instead_of == owner) sum = sum + part.share;
+  return sum;
+}
+
+bool is_paired(const Part& part, const Ledger& ledger) {
+  return part.instead_of || !replacements_of(part.owner, ledger).is_zero();
+}
+
 Share counting_sum(const Ledger& ledger, const Incarnations& members) {
   Share sum;
   std::map<PartOwner, Share> replacing;  // by the replaced part, if it counts

@@ -50,6 +50,11 @@ std::unexpected<Error> wrong_ledger(std::string_view key, std::string_view why);
 
 bool counts(const PartOwner& owner, const Incarnations& members);
 
+/// What the parts have that replace the one of `owner`.
+Share replacements_of(const PartOwner& owner, const Ledger& ledger);
+/// The part is counted together with another one.
+bool is_paired(const Part& part, const Ledger& ledger);
+
 /// The sum of the counting parts, which the law limits.
 Share counting_sum(const Ledger& ledger, const Incarnations& members);
 

@@ -1,9 +1,10 @@
 /// When a host looks at its part of a tenant again, and when the tenant is due for a step without
 /// any news. Between these times a tenant costs nothing.
 ///
-/// Hosts that want to change a ledger of many parts do so at random times, so that few of their
-/// writes are refused. A host that gives some of its part up then knows the demands of several
-/// others. With one or two hosts nothing waits.
+/// Hosts that take a part of a ledger of many parts write at random times after a refusal, and
+/// those that give some up write in the order of their parts, so that few writes are refused. A
+/// host that many others ask waits until they have all asked, and then divides once. With one or
+/// two hosts nothing waits.
 ///
 /// Time is an argument, and so is chance: any random number. Threads: one.
 #pragma once
@@ -29,8 +30,8 @@ class PartSchedule {
   /// it did so less than PartWant::kPause ago, and for a text that `has_moved` here it does so
   /// again after the pause.
   bool wants_more(bool has_moved, TimePoint now);
-  /// Other hosts want some of the part.
-  void wanted(const TenantPart& part, TimePoint now, std::uint64_t random);
+  /// Another host wants some of the part: its mail has come.
+  void wanted(const TenantPart& part, TimePoint now);
   /// The steps of the tenant have ended at `now`. `has_failed`: something remains to be done.
   void stepped(const TenantPart& part, bool has_failed, TimePoint now, std::uint64_t random);
   /// When the tenant needs a step. Nothing: not before there is news.
@@ -41,7 +42,16 @@ class PartSchedule {
  private:
   void look_at(TimePoint time);
 
+  /// Mails of hosts that want some of the part.
+  struct Burst {
+    TimePoint since;  // its beginning, or the last look in it
+    TimePoint newest;
+    unsigned mails = 0;
+  };
+
   std::optional<TimePoint> look_at_;
+  TimePoint not_before_;  // after a refused write, if others want some
+  std::optional<Burst> burst_;
   std::optional<TimePoint> retry_at_;
   unsigned looks_ = 0;                    // since the part has been short
   std::optional<TimePoint> followed_at_;  // when a request for more was followed

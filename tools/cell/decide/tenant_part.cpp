@@ -3,40 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "common/expects.hpp"
 
 namespace leasehold::cell {
-namespace {
-
-/// What the parts have that replace the one of `owner`.
-Share replacements_of(const PartOwner& owner, const Ledger& ledger) {
-  Share sum;
-  for (const Part& part : ledger.parts)
-    if (part.instead_of == owner) sum = sum + part.share;
-  return sum;
-}
-
-/// A part that is counted together with another one.
-bool is_paired(const Part& part, const Ledger& ledger) {
-  return part.instead_of || !replacements_of(part.owner, ledger).is_zero();
-}
-
-/// Reads the ledger, the host's mail, and the hosts of the last view. Most often these are all that
-/// have a part.
-etcd::Transaction read_of(const CellKeys& keys, const TenantId& tenant, const HostName& host,
-                          const TenantView& last) {
-  etcd::Transaction read = ledger_read(keys, tenant);
-  read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys.mail(host, tenant))});
-  etcd::Transaction members = members_read(keys, last);
-  std::ranges::move(members.success, std::back_inserter(read.success));
-  return read;
-}
-
-}  // namespace
 
 void TenantPart::joined(PartOwner owner) {
   fenced();
@@ -83,6 +55,11 @@ void TenantPart::replaces(const HostName& host) {
   is_due_ = true;
 }
 
+std::size_t TenantPart::parts_before() const {
+  const auto is_before = [&](const Part& part) { return owner_ && part.owner < *owner_; };
+  return static_cast<std::size_t>(std::ranges::count_if(view_.ledger.parts, is_before));
+}
+
 void TenantPart::set_limit(const Share& share) {
   if (share != limit_.share) limit_ = {share, limit_.revision + 1};
 }
@@ -111,7 +88,7 @@ std::optional<etcd::Transaction> TenantPart::next_call() {
   if (stage_ == Stage::Idle && is_due_) {
     is_due_ = false;
     stage_ = Stage::ReadLedger;
-    next_ = read_of(keys_, tenant_, owner_->host, view_);
+    next_ = part_read(keys_, tenant_, owner_->host, view_);
   }
   if (!next_) return std::nullopt;
   caller_ = owner_;
@@ -283,18 +260,21 @@ void TenantPart::raise_others(Ledger& ledger, const Ledger& others,
   }
 }
 
-/// Mails hosts that have too much, if this one is short, hosts whose parts were raised, and hosts
-/// whose parts are counted together with others, if this one changes.
+/// Mails hosts that have too much, if this one asks for more, hosts whose parts were raised, and
+/// hosts whose parts are counted together with others, if this one changes. A short host that only
+/// lowers its part has asked already.
 void TenantPart::add_mails(const Ledger& ledger, const Ledger& others,
                            const std::vector<Share>& shares, etcd::Transaction& write) const {
   const bool is_short = !demand().fits(plan_.written);
   const bool is_lowering = !recorded_.fits(plan_.written);
+  const Part* const earlier = view_.ledger.find(*owner_);
+  const bool is_asking = is_short && (!is_lowering || !earlier || !demand().fits(earlier->demand));
   for (std::size_t i = 0; i < others.parts.size(); ++i) {
     const Part& part = ledger.parts[i];
     const bool is_raised = part.share != others.parts[i].share;
     const bool may_raise_itself =
         is_lowering && is_paired(part, ledger) && !shares[i].fits(part.share);
-    const bool has_too_much = is_short && !part.share.fits(shares[i]);
+    const bool has_too_much = is_asking && !part.share.fits(shares[i]);
     const bool is_urgent = is_raised || may_raise_itself || plan_.instead_of == part.owner;
     if (!is_urgent && !has_too_much) continue;
     write.success.emplace_back(etcd::Put{keys_.mail(part.owner.host, tenant_),

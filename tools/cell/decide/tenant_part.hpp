@@ -65,6 +65,8 @@ class TenantPart {
   unsigned refusals() const { return writes_.refusals; }
   /// Parts in the ledger, as last read.
   std::size_t parts() const { return view_.ledger.parts.size(); }
+  /// How many of them come before that of this host.
+  std::size_t parts_before() const;
 
   /// What the broker may use now. The caller passes each change on to the broker.
   const BrokerLimit& limit() const { return limit_; }

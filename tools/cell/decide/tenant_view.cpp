@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "common/expects.hpp"
@@ -64,6 +66,15 @@ etcd::Transaction members_read(const CellKeys& keys, const TenantView& view) {
   etcd::Transaction read;
   for (const HostName& host : hosts_of(view))
     read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys.host(host))});
+  return read;
+}
+
+etcd::Transaction part_read(const CellKeys& keys, const TenantId& tenant, const HostName& host,
+                            const TenantView& last) {
+  etcd::Transaction read = ledger_read(keys, tenant);
+  read.success.emplace_back(etcd::Get{etcd::KeyRange::one(keys.mail(host, tenant))});
+  etcd::Transaction members = members_read(keys, last);
+  std::ranges::move(members.success, std::back_inserter(read.success));
   return read;
 }
 

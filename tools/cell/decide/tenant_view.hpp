@@ -30,6 +30,10 @@ std::set<HostName> hosts_of(const TenantView& view);
 
 /// Reads the keys of the hosts that have a part. Empty without such hosts.
 etcd::Transaction members_read(const CellKeys& keys, const TenantView& view);
+/// Reads the ledger, the policy, the host's mail, and the hosts of the last view. Most often these
+/// are all that have a part.
+etcd::Transaction part_read(const CellKeys& keys, const TenantId& tenant, const HostName& host,
+                            const TenantView& last);
 Incarnations members_in(const CellKeys& keys, const etcd::TransactionReply& reply);
 
 }  // namespace leasehold::cell

@@ -209,7 +209,7 @@ void Run::deliver_mails(etcd::Revision before) {
 
 void Run::deliver_mail(Host& host, const std::string& value) {
   if (value == kWantedMail) {
-    host.schedule.wanted(host.part, now_, random_());
+    host.schedule.wanted(host.part, now_);
     return set_timer(host);
   }
   host.part.look_again();

@@ -20,10 +20,8 @@ TimePoint at_ms(std::int64_t ms) {
 
 }  // namespace
 
-TEST_CASE("schedule: a host that has all is not due while its requests do not change") {
-  Cell cell;
-  Host a(cell, "a", 8);
-  REQUIRE(a.run());
+TEST_CASE_METHOD(HostAlone,
+                 "schedule: a host that has all is not due while its requests do not change") {
   TenantDemand demand;
   demand.seen(8, at_ms(0));
   PartSchedule schedule;
@@ -54,7 +52,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("schedule: between two hosts nothing waits, and among many what others want does") {
+TEST_CASE("schedule: between two hosts nothing waits, and among many each writes in its turn") {
   Cell cell;
   Host a(cell, "a", 8), b(cell, "b", 8);
   REQUIRE(a.run());
@@ -62,19 +60,59 @@ TEST_CASE("schedule: between two hosts nothing waits, and among many what others
   a.part.look_again();
   REQUIRE(a.run());
   PartSchedule schedule;
-  schedule.wanted(a.part, at_ms(0), 12'345);
+  schedule.wanted(a.part, at_ms(0));
   CHECK(schedule.due_at({}) == at_ms(0));
 
   Host c(cell, "c", 8), d(cell, "d", 8);
-  for (Host* host : {&c, &d, &a}) {
+  int turn = 0;
+  for (Host* host : {&c, &d, &a, &b, &c}) {
     host->part.look_again();
     REQUIRE(host->run());
   }
-  PartSchedule many;
-  many.wanted(a.part, at_ms(0), 0);
-  CHECK(many.due_at({}) == at_ms(6));
-  many.wanted(a.part, at_ms(5), 0);  // is looked at soon anyway
-  CHECK(many.due_at({}) == at_ms(6));
+  for (const Host* host : {&a, &b, &c, &d}) {
+    PartSchedule many;
+    many.wanted(host->part, at_ms(0));
+    CHECK(many.due_at({}) == at_ms(5 * turn++));
+  }
+}
+
+TEST_CASE_METHOD(HostAlone,
+                 "schedule: a host that many ask waits until they have asked, and not for ever") {
+  PartSchedule schedule;
+  schedule.wanted(a.part, at_ms(0));
+  CHECK(schedule.begin_step(at_ms(0)));
+  int now = 0;
+  for (int others = 1; others < 4; ++others) {
+    schedule.wanted(a.part, at_ms(now += 10));
+    CHECK(schedule.due_at({}) == at_ms(now + 3 * others));
+  }
+  while (now < 2'000 && !schedule.begin_step(at_ms(now))) schedule.wanted(a.part, at_ms(now += 50));
+  CHECK(now < 1'000);
+  schedule.wanted(a.part, at_ms(now + 201));  // a new burst
+  CHECK(schedule.due_at({}) == at_ms(now + 201));
+}
+
+TEST_CASE("schedule: after a refusal a host that gives some up lets the others write first") {
+  Cell cell;
+  Host a(cell, "a", 8), b(cell, "b", 8), c(cell, "c", 8);
+  for (Host* host : {&a, &b, &c}) REQUIRE(host->run());
+  a.part.look_again();
+  const auto read = a.part.next_call();
+  REQUIRE(read);
+  REQUIRE(a.part.replied(cell.etcd.execute(*read)));
+  a.apply();
+  const auto write = a.next_write();
+  REQUIRE(write);
+  Host d(cell, "d", 8);
+  REQUIRE(d.run());
+  REQUIRE(a.part.replied(cell.etcd.execute(*write)));
+  REQUIRE(a.part.refusals() == 1);
+  PartSchedule schedule;
+  schedule.stepped(a.part, false, at_ms(0), 0);
+  const auto pause = schedule.due_at({});
+  REQUIRE(pause);
+  schedule.wanted(a.part, at_ms(1));
+  CHECK(schedule.due_at({}) == pause);
 }
 
 TEST_CASE(
@@ -102,15 +140,15 @@ TEST_CASE("schedule: pauses after refusals grow, and steps that failed are tried
     REQUIRE(others.back()->run());
     REQUIRE(a.part.replied(cell.etcd.execute(*write)));
     PartSchedule schedule;
-    schedule.stepped(a.part, false, at_ms(0), 299'999'999);
+    schedule.stepped(a.part, false, at_ms(0), 249'999'999);
     const auto due = schedule.due_at({});
     REQUIRE(due);
     CHECK(*due > longest);
     longest = *due;
   }
-  CHECK(longest < at_ms(300));
+  CHECK(longest < at_ms(250));
   PartSchedule schedule;
-  schedule.stepped(a.part, true, at_ms(0), 299'999'999);
+  schedule.stepped(a.part, true, at_ms(0), 249'999'999);
   CHECK(schedule.due_at({}) == at_ms(0) + PartSchedule::kRetry);
 }
 
