@@ -131,7 +131,10 @@ void TenantPart::distrust_write() {
 Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
   const bool is_first = view_.policy_modified.value == 0;
   const std::set<HostName> known = hosts_of(view_);
-  view_ = TRY(view_of(reply));
+  auto view = view_of(reply);
+  // Until an operator has mended it, it is read again. A host without a part can wait for requests.
+  if (!view) is_due_ = !demand_.is_zero() || !recorded_.is_zero();
+  view_ = TRY(std::move(view));
   const auto& mail = reply.found.at(2);
   view_.mail = mail.empty() ? etcd::Revision() : mail.front().modified;
   view_.members = members_in(keys_, reply);

@@ -90,8 +90,8 @@ class TenantPart {
 
   /// The next call to etcd. Nothing: there is nothing to do, or a call is running.
   std::optional<etcd::Transaction> next_call();
-  /// Errors: BadRequest for a ledger or a policy that is wrong, PoolExhausted when too many hosts
-  /// have parts. Nothing is granted then.
+  /// Errors: BadRequest for a ledger or a policy that is wrong, which the next call reads again;
+  /// PoolExhausted when too many hosts have parts. Nothing is granted then.
   Result<void> replied(const etcd::TransactionReply& reply);
   /// The call may have been executed, or may be executed later.
   void failed();

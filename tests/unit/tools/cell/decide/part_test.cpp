@@ -132,6 +132,18 @@ TEST_CASE("part: nothing is granted on a ledger that was edited by hand") {
   CHECK(a.limit() == Share());
 }
 
+TEST_CASE("part: a wrong ledger is read again until it is mended, by hosts that need it") {
+  Cell cell;
+  Host a(cell, "a", 3), idle(cell, "b", 0);
+  cell.put(kKeys.ledger(kAnn), R"({"parts":[{"host":"z","concurrent":"all"}]})");
+  idle.part.look_again();
+  for (Host* host : {&a, &a, &idle}) REQUIRE_FALSE(host->run());
+  CHECK(idle.part.is_returned());
+  cell.put(kKeys.ledger(kAnn), R"({"parts":[]})");
+  REQUIRE(a.run());
+  CHECK(a.limit() == requests(8));
+}
+
 TEST_CASE_METHOD(HostAlone,
                  "part: a limit that is confirmed before the write is lowered by that write") {
   Host b(cell, "b", 8);
