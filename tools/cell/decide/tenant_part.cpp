@@ -20,7 +20,7 @@ void TenantPart::fenced() {
   owner_.reset();
   set_limit({});
   may_run_ = recorded_ = {};
-  replaced_.reset();
+  moved_ = {};
   writes_ = {};
   is_due_ = false;
   stage_ = Stage::Idle;
@@ -51,7 +51,7 @@ void TenantPart::wants(const Share& demand) {
 }
 
 void TenantPart::replaces(const HostName& host) {
-  replaced_ = host;
+  moved_.from = host;
   is_due_ = true;
 }
 
@@ -70,14 +70,11 @@ void TenantPart::confirmed(std::uint64_t revision, const Share& may_run) {
   may_run_ = greater(limit_.share, smaller(may_run, may_run_));
   if (may_run_ == recorded_) return;
   const bool is_planned = stage_ == Stage::Write && next_.has_value();
-  if (!is_planned || !plan_again()) is_due_ = true;
-}
-
-/// Replaces a write that was not sent. It compares what was read, so it need not be read again.
-Result<void> TenantPart::plan_again() {
-  stage_ = Stage::Idle;
-  next_.reset();
-  return decide();
+  if (is_planned) {  // It was not sent, and compares what was read, which need not be read again.
+    stage_ = Stage::Idle;
+    next_.reset();
+  }
+  if (!is_planned || !decide()) is_due_ = true;
 }
 
 // ---------------------------------------------------------------- calls
@@ -106,7 +103,7 @@ Result<void> TenantPart::replied(const etcd::TransactionReply& reply) {
       return take_view(reply);
     case Stage::ReadMembers:
       view_.members = members_in(keys_, reply);
-      return decide();
+      return decide_on_view();
     case Stage::Write:
       finish_write(reply.succeeded);
   }
@@ -140,9 +137,9 @@ Result<void> TenantPart::take_view(const etcd::TransactionReply& reply) {
   view_.members = members_in(keys_, reply);
   if (!is_first) {
     assume_new_members(known);
-    return decide();
+    return decide_on_view();
   }
-  if (view_.ledger.parts.empty()) return decide();
+  if (view_.ledger.parts.empty()) return decide_on_view();
   next_ = members_read(keys_, view_);
   stage_ = Stage::ReadMembers;
   return {};
@@ -218,7 +215,7 @@ const Part* TenantPart::find_replaced(const Ledger& others) const {
   const auto earlier = own ? own->instead_of : std::nullopt;
   const auto is_replaced = [&](const Part& part) {
     if (part.instead_of) return false;
-    return earlier ? part.owner == *earlier : part.owner.host == replaced_;
+    return earlier ? part.owner == *earlier : part.owner == moved_.part;
   };
   const auto found = std::ranges::find_if(others.parts, is_replaced);
   const bool is_target = !replacements_of(*owner_, others).is_zero();
@@ -237,7 +234,6 @@ void TenantPart::plan_share(const Ledger& others, const Share& divided) {
   plan_.target = demand().is_zero() ? Share() : wanted;
   plan_.written = greater(may_run_, smaller(plan_.target, most));
   plan_.instead_of.reset();
-  plan_.replaced = replaced_;
   if (replaced && !plan_.written.fits(free)) plan_.instead_of = replaced->owner;
 }
 
@@ -326,13 +322,21 @@ void TenantPart::delete_mail(etcd::Transaction& write) const {
 void TenantPart::end_without_write() {
   stage_ = Stage::Idle;
   next_.reset();
-  forget_replaced();
+  moved_.part.reset();
   writes_.refusals = 0;
 }
 
-/// Keeps a host whose text has come after the decision.
-void TenantPart::forget_replaced() {
-  if (replaced_ == plan_.replaced) replaced_.reset();
+/// A text that has moved is of the incarnation that its host has now. Should that host join again
+/// later, its new part is not replaced.
+Result<void> TenantPart::decide_on_view() {
+  if (const auto host = std::exchange(moved_.from, std::nullopt)) {
+    const auto is_its = [&](const Part& part) {
+      return part.owner.host == *host && counts(part.owner, view_.members);
+    };
+    const auto found = std::ranges::find_if(view_.ledger.parts, is_its);
+    if (found != view_.ledger.parts.end()) moved_.part = found->owner;
+  }
+  return decide();
 }
 
 Result<void> TenantPart::decide() {
@@ -373,7 +377,7 @@ void TenantPart::finish_write(bool has_succeeded) {
     return;
   }
   writes_ = {};
-  forget_replaced();
+  moved_.part.reset();
   recorded_ = plan_.written;
   set_limit(greater(limit_.share, smaller(plan_.target, recorded_)));
   may_run_ = greater(may_run_, limit_.share);

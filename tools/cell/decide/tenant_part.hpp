@@ -102,8 +102,11 @@ class TenantPart {
     Share target;   // what this host should have
     Share written;  // what the ledger will say
     std::optional<PartOwner> instead_of;
-    std::optional<HostName> replaced;  // whose part was looked for
     bool is_needed = false;  // the write changes something before the broker confirms its limit
+  };
+  struct Moved {                    // texts of another host
+    std::optional<HostName> from;   // whose part the next read finds
+    std::optional<PartOwner> part;  // which was found
   };
   struct Writes {
     bool are_known = true;  // the outcomes of all
@@ -114,9 +117,9 @@ class TenantPart {
 
   Share demand() const { return smaller(demand_, limits()); }
   Result<void> take_view(const etcd::TransactionReply& reply);
-  Result<void> plan_again();
   void assume_new_members(const std::set<HostName>& known);
   void trust_view();
+  Result<void> decide_on_view();
   Result<void> decide();
   Ledger drop_void_parts(etcd::Transaction& write) const;
   std::vector<Share> divide_among(const Ledger& others) const;
@@ -130,7 +133,6 @@ class TenantPart {
   bool needs_write(const Ledger& ledger) const;
   void delete_mail(etcd::Transaction& write) const;
   void end_without_write();
-  void forget_replaced();
   void set_limit(const Share& share);
   void distrust_write();
   std::optional<Part> new_part() const;
@@ -140,7 +142,7 @@ class TenantPart {
   TenantId tenant_;
   std::optional<PartOwner> owner_;
   Share demand_;
-  std::optional<HostName> replaced_;  // whose texts have moved here
+  Moved moved_;
   BrokerLimit limit_;
   Share may_run_;   // at least limit_
   Share recorded_;  // surely in the ledger; at least may_run_

@@ -68,6 +68,25 @@ TEST_CASE_METHOD(HostAlone, "part: a replacement is not replaced itself") {
   CHECK(!cell.ledger().find(c.owner)->instead_of);
 }
 
+TEST_CASE_METHOD(HostAlone,
+                 "part: a host that joins again after its texts have moved is not replaced") {
+  Host b(cell, "b", 8);
+  b.part.replaces(a.owner.host);
+  const auto write = b.next_write();
+  REQUIRE(write);
+  cell.etcd.execute({.conditions = {},
+                     .success = {etcd::Delete{etcd::KeyRange::one(kKeys.host(HostName{"a"}))}},
+                     .failure = {}});
+  Host again(cell, "a", 8);
+  REQUIRE(again.run());
+  REQUIRE(b.part.replied(cell.etcd.execute(*write)));
+  REQUIRE(b.part.refusals() == 1);
+  b.part.look_again();
+  REQUIRE(b.run());
+  CHECK(b.limit() == Share());
+  CHECK(!cell.ledger().find(b.owner)->instead_of);
+}
+
 TEST_CASE_METHOD(
     HostAlone,
     "part: a text that moves here while a write is on its way replaces with the next one") {
