@@ -314,13 +314,29 @@ void HostAgent::resolve(std::size_t tenant, const std::optional<HostName>& moved
                         HostWorker::OnResolved done) {
   network_.at(network_.between(0, 10), &machine_,
               in_this_life([this, tenant, moved_from, done = std::move(done)] {
-                if (!owner_ || !is_attached_) return done ? done(TextEnd::Refused) : void();
+                if (!owner_ || !is_attached_) return done(TextEnd::Refused);
                 HostedTenant* const hosted = find_or_add(tenant);
                 hosted->demand.seen(1, now());
                 if (!can_run(hosted->part.limit().share)) hosted->part.look_again();
                 if (moved_from && terms_.config.moves == MovePolicy::Overlap)
                   hosted->part.replaces(*moved_from);
-                if (done) hosted->asked.push_back(done);
+                hosted->asked.push_back(done);
+                wake(tenant);
+              }));
+}
+
+void HostAgent::wants_more(std::size_t tenant, const std::optional<HostName>& moved_from) {
+  network_.at(network_.between(0, 10), &machine_, in_this_life([this, tenant, moved_from] {
+                if (!tenants_[tenant]) return;
+                HostedTenant& hosted = *tenants_[tenant];
+                const bool has_moved = moved_from && terms_.config.moves == MovePolicy::Overlap;
+                if (has_moved) hosted.part.replaces(*moved_from);
+                if (!hosted.schedule.wants_more(has_moved, now())) {
+                  network_.count(Counted::PausedWants);
+                  return plan_step(tenant);
+                }
+                hosted.demand.seen(1 + requests_of(hosted), now());
+                hosted.part.look_again();
                 wake(tenant);
               }));
 }

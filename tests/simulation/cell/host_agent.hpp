@@ -29,9 +29,11 @@ class HostAgent {
   void broker_restarted();
   /// What the broker sends to the agent of this connection.
   void notify(ConnectionId connection, const wire::CellPartChanged& changed);
-  /// A worker asks for a part of the tenant, or for more. `done` may be null.
+  /// A worker asks for a part of the tenant.
   void resolve(std::size_t tenant, const std::optional<HostName>& moved_from,
                HostWorker::OnResolved done);
+  /// A worker notifies the agent that it could use more of the part.
+  void wants_more(std::size_t tenant, const std::optional<HostName>& moved_from);
   /// Something was written to etcd.
   void etcd_changed() { watch_.etcd_changed(); }
   bool is_member() const { return membership_->is_member(); }

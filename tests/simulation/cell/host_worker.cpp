@@ -188,7 +188,7 @@ void HostWorker::acquired(std::uint64_t attempt, const Result<Answer>& answer,
   for (Request& request : requests_) {
     if (request.text.attempt != attempt) continue;
     if (!answer) {
-      links_.resolve(request.text.tenant, request.text.moved_from, nullptr);
+      links_.want(request.text.tenant, request.text.moved_from);
       std::vector<TextNews> news;
       end(request, TextEnd::Refused, news);
       links_.send_news(std::move(news));
@@ -297,7 +297,7 @@ void HostWorker::ask_more(Request& request) {
   if (now() - request.since < kAskMoreAfter * terms_.pace ||
       std::exchange(request.has_asked_more, true))
     return;
-  links_.resolve(request.text.tenant, request.text.moved_from, nullptr);
+  links_.want(request.text.tenant, request.text.moved_from);
 }
 
 void HostWorker::add_running(std::size_t tenant, std::vector<simulation::Running>& all) const {

@@ -38,8 +38,10 @@ class HostWorker {
  public:
   using OnResolved = std::function<void(std::optional<TextEnd>)>;
   struct Links {
-    /// Asks the agent for a part of a tenant that the broker does not know, or for more.
+    /// Asks the agent for a part of a tenant that the broker does not know.
     std::function<void(std::size_t tenant, std::optional<HostName>, OnResolved)> resolve;
+    /// Notifies the agent that it could use more.
+    std::function<void(std::size_t tenant, std::optional<HostName>)> want;
     std::function<void(std::vector<TextNews>)> send_news;
     std::function<void(std::size_t tenant, const PartOwner&)> committed;
   };

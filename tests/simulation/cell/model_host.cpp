@@ -26,6 +26,10 @@ ModelHost::ModelHost(Network& network, const Terms& terms, Machine machine, Link
                           HostWorker::OnResolved done) {
                      agent_.resolve(tenant, moved_from, std::move(done));
                    },
+               .want =
+                   [this](std::size_t tenant, const std::optional<HostName>& moved_from) {
+                     agent_.wants_more(tenant, moved_from);
+                   },
                .send_news =
                    [this, send = std::move(links.send_news)](std::vector<TextNews> news) {
                      if (!is_unlinked_) send(std::move(news));

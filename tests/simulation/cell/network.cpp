@@ -33,6 +33,7 @@ std::string_view name(Counted counted) {
                                          "ledgers with a replacement",
                                          "revocations that ended",
                                          "mails",
+                                         "requests for more during the pause after one",
                                          "broker restarts",
                                          "commits",
                                          "texts whose lease ended",

@@ -37,6 +37,7 @@ enum class Counted : std::uint8_t {
   Replacements,
   Revocations,
   Mails,
+  PausedWants,
   BrokerRestarts,
   Commits,
   LostLeases,
