@@ -2,8 +2,9 @@
 /// weigh each value. A path supplies the arithmetic as `Ops`, in the order of
 /// kernels/numerics/attention_order.hpp:
 ///
-///   widen(from, n, to)        n elements as floats: `to`, or `from` if they are floats
+///   widen(from, n, to)        n halves as floats in `to`
 ///   widen_codes(q, scales, n, to)     n elements of Q8_0, with widened scales
+///   kWidensKeys               true if score_block takes floats only, not also halves
 ///   score_block(tile, keys, query, at)     16 scores from position `at` on, of some queries from
 ///                             `query` on; returns the number of queries scored
 ///   softcap(scores, n, cap)   caps n scores
@@ -67,17 +68,26 @@ void widen_scales(const std::byte* head, std::uint32_t head_dim, float* to) {
              KvLayout::kBlockTokens * head_dim / kKvScaleBlock, to);
 }
 
-/// Returns the keys or values of a block as floats, in `to` unless they are stored as floats.
-template <class Ops, class Kv>
+/// Widens the keys or values of a block of Q8_0 into `to`.
+template <class Ops>
 const float* widen_block(const AttentionTile& tile, const std::byte* head, float* to) {
-  const auto* stored = reinterpret_cast<const Kv*>(head);
-  const std::uint32_t n = KvLayout::kBlockTokens * tile.head_dim;
+  widen_scales<Ops>(head, tile.head_dim, tile.scales);
+  Ops::widen_codes(reinterpret_cast<const std::int8_t*>(head), tile.scales,
+                   KvLayout::kBlockTokens * tile.head_dim, to);
+  return to;
+}
+
+/// The keys of a block as score_block takes them: as stored, or widened into the tile's scratch.
+template <class Ops, class Kv>
+auto keys_of_block(const AttentionTile& tile, const std::byte* head) {
   if constexpr (kHasScales<Kv>) {
-    widen_scales<Ops>(head, tile.head_dim, tile.scales);
-    Ops::widen_codes(stored, tile.scales, n, to);
-    return to;
+    return widen_block<Ops>(tile, head, tile.block);
   } else {
-    return Ops::widen(stored, n, to);
+    const auto* stored = reinterpret_cast<const Kv*>(head);
+    if constexpr (std::is_same_v<Kv, Half> && Ops::kWidensKeys)
+      return Ops::widen(stored, KvLayout::kBlockTokens * tile.head_dim, tile.block);
+    else
+      return stored;
   }
 }
 
@@ -91,8 +101,7 @@ void score_keys(const AttentionTile& tile) {
     if (at + KvLayout::kBlockTokens < most)
       prefetch_head<Kv>(tile.keys[at / KvLayout::kBlockTokens + 1], tile.head_dim);
     prefetch_head<Kv>(tile.values[at / KvLayout::kBlockTokens], tile.head_dim);
-    const float* keys =
-        widen_block<Ops, Kv>(tile, tile.keys[at / KvLayout::kBlockTokens], tile.block);
+    const auto* keys = keys_of_block<Ops, Kv>(tile, tile.keys[at / KvLayout::kBlockTokens]);
     std::uint32_t query = 0;
     while (tile.n_positions[query] <= at) ++query;  // the last query has a score in every block
     while (query < tile.n_queries) query += Ops::score_block(tile, keys, query, at);
@@ -141,7 +150,7 @@ void weigh_values(const AttentionTile& tile) {
       for (std::uint32_t at = begin; at < end; at += KvLayout::kBlockTokens) {
         float* to = tile.block + std::size_t{at - begin} * tile.head_dim;
         const std::byte*& values = wide.values[at / KvLayout::kBlockTokens];
-        values = reinterpret_cast<const std::byte*>(widen_block<Ops, Kv>(tile, values, to));
+        values = reinterpret_cast<const std::byte*>(widen_block<Ops>(tile, values, to));
       }
       weigh_span<Ops, float>(wide, begin, end);
     }

@@ -18,8 +18,8 @@ namespace {
 
 struct AttentionOps {
   static constexpr std::uint32_t kRunQueries = kMaxTileQueries;
+  static constexpr bool kWidensKeys = true;
 
-  static const float* widen(const float* from, std::uint32_t, float*) { return from; }
   static const float* widen(const Half* from, std::uint32_t n, float* to) {
     for (std::uint32_t i = 0; i < n; ++i) to[i] = f32_from_f16(from[i]);
     return to;

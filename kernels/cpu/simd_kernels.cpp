@@ -42,7 +42,7 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .store_kv = avx2::store_kv,
                            .round_kv = avx2::round_kv,
                            .attend = avx2::attend,
-                           .attend_tile_macs = 150'000,
+                           .attend_tile_macs = 450'000,
                            .merge = avx2::merge};
 
 constexpr RowKernels kAvxVnni = [] {

@@ -11,21 +11,88 @@ namespace leasehold::avx2 {
 namespace {
 
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
+/// Heads whose query stays in registers, so that each query is scored alone.
+constexpr std::uint32_t kShortHead = 64;
 
-/// The products of a key and a query, reduced to 8 lanes: the first steps of the fold.
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 eight_lanes(const float* key,
-                                                                               const float* q,
-                                                                               std::uint32_t n) {
-  Lanes sums = zero_lanes();
-  std::uint32_t i = 0;
-  for (; i + kSumLanes <= n; i += kSumLanes)
+/// Adds the last n < 8 products to their lanes. A lane without an element keeps its bits, even -0.
+template <class Kv>
+[[gnu::target("avx2,fma,f16c")]] __m256 add_last(__m256 sums, const Kv* key, const float* q,
+                                                 std::uint32_t n) {
+  float lanes[kWidth];
+  _mm256_storeu_ps(lanes, sums);
+  for (std::uint32_t j = 0; j < n; ++j) lanes[j] = std::fma(as_float(key[j]), q[j], lanes[j]);
+  return load8(lanes);
+}
+
+/// Lanes `first` … first + 7 of the dots of each key with each query.
+template <int kKeys, int kQueries, class Kv>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void sum_lanes(
+    const Kv* const (&keys)[kKeys], const float* const (&q)[kQueries], std::uint32_t n,
+    std::uint32_t first, __m256 (&sums)[kKeys][kQueries]) {
+#pragma GCC unroll 8
+  for (int dot = 0; dot < kKeys * kQueries; ++dot)
+    sums[dot / kQueries][dot % kQueries] = _mm256_setzero_ps();
+  std::uint32_t i = first;
+  for (; i + kWidth <= n; i += kSumLanes) {
+    __m256 eight[kQueries];
+#pragma GCC unroll 2
+    for (int query = 0; query < kQueries; ++query) eight[query] = load8(q[query] + i);
 #pragma GCC unroll 4
-    for (std::uint32_t g = 0; g < 4; ++g)
-      sums.part[g] =
-          _mm256_fmadd_ps(load8(key + i + g * kWidth), load8(q + i + g * kWidth), sums.part[g]);
-  if (i != n) add_tail(sums, key + i, q + i, n - i);
-  return _mm256_add_ps(_mm256_add_ps(sums.part[0], sums.part[2]),
-                       _mm256_add_ps(sums.part[1], sums.part[3]));
+    for (int k = 0; k < kKeys; ++k) {
+      const __m256 part = load8(keys[k] + i);
+#pragma GCC unroll 2
+      for (int query = 0; query < kQueries; ++query)
+        sums[k][query] = _mm256_fmadd_ps(part, eight[query], sums[k][query]);
+    }
+  }
+  if (i < n) [[unlikely]]
+#pragma GCC unroll 8
+    for (int dot = 0; dot < kKeys * kQueries; ++dot) {
+      __m256& sum = sums[dot / kQueries][dot % kQueries];
+      sum = add_last(sum, keys[dot / kQueries] + i, q[dot % kQueries] + i, n - i);
+    }
+}
+
+/// The dots reduced to 8 lanes: the first steps of the fold.
+template <int kKeys, int kQueries, class Kv>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void eight_lanes(
+    const Kv* const (&keys)[kKeys], const float* const (&q)[kQueries], std::uint32_t n,
+    __m256 (*eight)[kQueries]) {  // [kKeys]
+  __m256 sums[4][kKeys][kQueries];
+#pragma GCC unroll 4
+  for (std::uint32_t g = 0; g < 4; ++g) sum_lanes(keys, q, n, g * kWidth, sums[g]);
+#pragma GCC unroll 4
+  for (int k = 0; k < kKeys; ++k)
+#pragma GCC unroll 2
+    for (int query = 0; query < kQueries; ++query)
+      eight[k][query] = _mm256_add_ps(_mm256_add_ps(sums[0][k][query], sums[2][k][query]),
+                                      _mm256_add_ps(sums[1][k][query], sums[3][k][query]));
+}
+
+/// Four lanes of keys 0 and 1 in the lower halves, and of keys 4 and 5 in the upper halves. kKeys
+/// are read at a time.
+template <int kKeys, int kQueries, class Kv>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void four_lanes(
+    const Kv* keys, const float* const (&q)[kQueries], std::uint32_t n,
+    __m256 (*four)[kQueries]) {  // [2]
+  __m256 eight[4][kQueries];
+#pragma GCC unroll 4
+  for (std::uint32_t k = 0; k < 4; k += kKeys) {
+    const Kv* some[kKeys];
+#pragma GCC unroll 4
+    for (std::uint32_t i = 0; i < kKeys; ++i)
+      some[i] = keys + std::size_t{(k + i) % 2 + (k + i) / 2 * 4} * n;
+    eight_lanes(some, q, n, eight + k);
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < 2; ++k)
+#pragma GCC unroll 2
+    for (int query = 0; query < kQueries; ++query) {
+      const __m256 low = eight[k][query];
+      const __m256 high = eight[k + 2][query];
+      four[k][query] = _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20),
+                                     _mm256_permute2f128_ps(low, high, 0x31));
+    }
 }
 
 /// One step of the fold for two registers at once: each adds its selected elements.
@@ -35,26 +102,39 @@ template <int kLow, int kHigh>
   return _mm256_add_ps(_mm256_shuffle_ps(a, b, kLow), _mm256_shuffle_ps(a, b, kHigh));
 }
 
-/// Four lanes of key `u` in the lower half, and four of key `u` + 4 in the upper half.
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 four_lanes(const float* keys,
-                                                                              const float* q,
-                                                                              std::uint32_t n,
-                                                                              std::uint32_t u) {
-  const __m256 low = eight_lanes(keys + std::size_t{u} * n, q, n);
-  const __m256 high = eight_lanes(keys + std::size_t{u + 4} * n, q, n);
-  return _mm256_add_ps(_mm256_permute2f128_ps(low, high, 0x20),
-                       _mm256_permute2f128_ps(low, high, 0x31));
+/// Eight dots of each query, folded together: a transposition that adds at each of its steps.
+template <int kKeys, int kQueries, class Kv>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void eight_dots(
+    const Kv* keys, const float* const (&q)[kQueries], std::uint32_t n, __m256 (&dots)[kQueries]) {
+  __m256 four[4][kQueries];
+  four_lanes<kKeys>(keys, q, n, four);
+  four_lanes<kKeys>(keys + std::size_t{2} * n, q, n, four + 2);
+#pragma GCC unroll 2
+  for (int query = 0; query < kQueries; ++query)
+    dots[query] =
+        fold_elements<0x88, 0xDD>(fold_elements<0x44, 0xEE>(four[0][query], four[1][query]),
+                                  fold_elements<0x44, 0xEE>(four[2][query], four[3][query]));
 }
 
-/// Eight dots, folded together: a transposition that adds at each of its steps.
-[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline __m256 eight_dots(const float* keys,
-                                                                              const float* q,
-                                                                              std::uint32_t n) {
-  const __m256 low =
-      fold_elements<0x44, 0xEE>(four_lanes(keys, q, n, 0), four_lanes(keys, q, n, 1));
-  const __m256 high =
-      fold_elements<0x44, 0xEE>(four_lanes(keys, q, n, 2), four_lanes(keys, q, n, 3));
-  return fold_elements<0x88, 0xDD>(low, high);
+/// Scores a block of keys with kQueries queries from `first` on. Each key is loaded, and widened,
+/// once for all of them.
+template <int kQueries, class Kv>
+[[gnu::target("avx2,fma,f16c")]] void score_queries(const AttentionTile& tile, const Kv* keys,
+                                                    std::uint32_t first, std::uint32_t at) {
+  const float* q[kQueries];
+  std::copy_n(tile.q + first, kQueries, q);
+  for (std::uint32_t i = 0; i < KvLayout::kBlockTokens; i += kWidth) {
+    const Kv* eight = keys + std::size_t{i} * tile.head_dim;
+    __m256 dots[kQueries];
+    if (kQueries == 1 && tile.head_dim == kShortHead)
+      eight_dots<1>(eight, q, kShortHead, dots);
+    else
+      eight_dots<4>(eight, q, tile.head_dim, dots);
+#pragma GCC unroll 2
+    for (int query = 0; query < kQueries; ++query)
+      _mm256_storeu_ps(weights_of(tile, first + query) + at + i,
+                       _mm256_mul_ps(dots[query], _mm256_set1_ps(tile.scale)));
+  }
 }
 
 /// The highest of whole lanes of scores, without NaN. Unlike in max_score the sign of a zero may
@@ -143,8 +223,8 @@ template <int kQueries, class Kv>
 
 struct Ops {
   static constexpr std::uint32_t kRunQueries = 3;  // 12 sums, 3 weights and a value
+  static constexpr bool kWidensKeys = false;
 
-  static const float* widen(const float* from, std::uint32_t, float*) { return from; }
   [[gnu::target("avx2,fma,f16c")]] static const float* widen(const Half* from, std::uint32_t n,
                                                              float* to) {
     for (std::uint32_t i = 0; i < n; i += kWidth)  // a block is a multiple of 16 elements
@@ -162,20 +242,15 @@ struct Ops {
     }
   }
 
-  [[gnu::target("avx2,fma,f16c")]] static std::uint32_t score_block(const AttentionTile& tile,
-                                                                    const float* keys,
-                                                                    std::uint32_t query,
-                                                                    std::uint32_t at) {
-    const float* q = tile.q[query];
-    for (std::uint32_t i = 0; i < KvLayout::kBlockTokens; i += kWidth) {
-      const float* eight = keys + std::size_t{i} * tile.head_dim;
-      const __m256 dots = tile.head_dim == 64    ? eight_dots(eight, q, 64)  // unrolled
-                          : tile.head_dim == 128 ? eight_dots(eight, q, 128)
-                                                 : eight_dots(eight, q, tile.head_dim);
-      _mm256_storeu_ps(weights_of(tile, query) + at + i,
-                       _mm256_mul_ps(dots, _mm256_set1_ps(tile.scale)));
-    }
-    return 1;
+  template <class Kv>
+  static std::uint32_t score_block(const AttentionTile& tile, const Kv* keys, std::uint32_t query,
+                                   std::uint32_t at) {
+    const bool is_alone = query + 1 == tile.n_queries || tile.head_dim == kShortHead;
+    if (is_alone)
+      score_queries<1>(tile, keys, query, at);
+    else
+      score_queries<2>(tile, keys, query, at);
+    return is_alone ? 1 : 2;
   }
 
   static void softcap(float* scores, std::uint32_t n, float cap) { avx2::softcap(scores, n, cap); }

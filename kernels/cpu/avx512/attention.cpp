@@ -223,8 +223,8 @@ template <int kParts>
 
 struct Ops {
   static constexpr std::uint32_t kRunQueries = 4;
+  static constexpr bool kWidensKeys = true;
 
-  static const float* widen(const float* from, std::uint32_t, float*) { return from; }
   [[gnu::target("avx512f,avx512dq,avx2,fma")]] static const float* widen(const Half* from,
                                                                          std::uint32_t n,
                                                                          float* to) {
