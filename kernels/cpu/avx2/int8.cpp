@@ -41,6 +41,13 @@ template <TensorType kType, int kRows>
   }
 }
 
+/// Makes the compiler compute the value here, not earlier: eight rows leave no register for values
+/// that wait.
+template <int kRows>
+[[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void compute_now(__m256i& value) {
+  if constexpr (kRows == 8) asm volatile("" : "+x"(value));
+}
+
 /// The same for wide codes, which would saturate: the sign moves from the element to x.
 template <TensorType kType, int kRows>
   requires(group_format(kType).has_wide_codes())
@@ -53,6 +60,8 @@ template <TensorType kType, int kRows>
   load_strip<kFormat.low_bits, 0>(half_block + kFormat.low_at(), nullptr, strip, codes);
 #pragma GCC unroll 2
   for (int begin = 0; begin < 4; begin += 2) {
+    compute_now<kRows>(codes[begin]);
+    compute_now<kRows>(codes[begin + 1]);
     const SignedElements two[] = {signed_elements<kType>(codes[begin]),
                                   signed_elements<kType>(codes[begin + 1])};
 #pragma GCC unroll 8
@@ -65,6 +74,7 @@ template <TensorType kType, int kRows>
             _mm256_maddubs_epi16(two[i].magnitudes, _mm256_sign_epi8(q, two[i].elements));
         sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
       }
+      compute_now<kRows>(sums[r]);
     }
   }
 }
@@ -83,8 +93,9 @@ template <TensorType kType, int kRows>
   __m256i sums[kRows];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
-    sums[r] = _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2),
-                                _mm256_set1_epi16(static_cast<short>(-kOffset)));
+    sums[r] = kOffset == 0 ? _mm256_setzero_si256()
+                           : _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2),
+                                               _mm256_set1_epi16(static_cast<short>(-kOffset)));
 #pragma GCC unroll 2
   for (std::uint32_t strip = 0; strip < 2; ++strip) {
     if (half == 0) prefetch_strip<kType>(block, strip);
