@@ -207,8 +207,9 @@ void EngineRig::grow(LeaseId lease, std::uint32_t extents, wire::MemoryPool pool
     MemoryObject object =
         required(MemoryObject::create({.name = "rig-extent", .size_bytes = size_bytes}));
     const ExtentId id{next_extent_++};
-    LeasedMapping mapping =
-        required(LeasedMapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+    Mapping memory = required(Mapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+    if (options_.prefaults_extents) required(memory.prefault(MapAccess::ReadWrite));
+    LeasedMapping mapping(std::move(memory), MapAccess::ReadWrite);
     extents_registration_[lease].push_back(reach(mapping.base(), size_bytes));
     engine_->add_extent(lease, id, std::move(mapping), pool);
     extents_[lease].emplace(id, std::move(object));

@@ -71,6 +71,8 @@ struct RigOptions {
   WeightsScope weights_scope = WeightsScope::Model;
   std::size_t extent_bytes = 2u << 20;
   std::size_t swap_extent_bytes = 0;  ///< 0: as `extent_bytes`.
+  /// Prefaults extents, as a worker's mapper does. Otherwise only what is used takes memory.
+  bool prefaults_extents = false;
   GateProbe* probe = nullptr;
   bool one_mapping = false;  ///< Both roles use the same addresses, as a sanitizer requires.
 };

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::uint64_t kAmpleMemory = 1ull << 50;
 constexpr std::uint32_t kDecodedTokens = kSnapshotPositions;  // one snapshot of each stream
-constexpr std::uint32_t kEarlierTexts = 2;                    // of each stream, not measured
 
 /// Rooms of a lease, in blocks: for its text alone, or also for all snapshots of the text.
 struct Rooms {
@@ -43,14 +42,12 @@ class Streams {
   Streams(const StateBenchConfig& config, std::uint64_t lease_bytes)
       : rig_({.model_path = config.model_path,
               .arithmetic = Arithmetic::Int8,
-              .extent_bytes = lease_bytes}) {
-    for (std::uint32_t i = 0; i < config.streams; ++i)
+              .extent_bytes = lease_bytes,
+              .prefaults_extents = true}) {
+    for (std::uint32_t i = 0; i < config.streams; ++i) {
       leases_.push_back(rig_.grant(fmt::format("t{}", i)));
-    for (std::uint32_t text = 1; text <= kEarlierTexts; ++text) {
-      submit(config, text, 1);
-      rig_.run();
+      submit(config, i);
     }
-    submit(config, 0, kDecodedTokens);
   }
 
   /// Runs all texts. Returns the time of each step in which all of them decode.
@@ -78,20 +75,18 @@ class Streams {
   std::uint32_t state_blocks() const {
     return rig_.engine().scheduler().fit().limits().state_blocks;
   }
-  /// Submits a text of each stream. Texts with other numbers have no common beginning.
-  void submit(const StateBenchConfig& config, std::uint32_t text, std::uint32_t max_tokens) {
-    for (std::uint32_t i = 0; i < config.streams; ++i) {
-      const std::string tenant = fmt::format("t{}", i);
-      std::vector<TokenId> prompt;
-      const std::uint32_t shorter = i * (kSnapshotPositions / config.streams);
-      for (std::uint32_t at = shorter; at < config.prompt_tokens; ++at)
-        prompt.push_back(static_cast<TokenId>((text * 31 + at * 17) % 200 + 20));
-      PromptRequest request = rig_.request(tenant, leases_[i], fmt::format("{}.{}", tenant, text),
-                                           std::move(prompt), max_tokens);
-      request.sampling.ignore_eos = true;
-      const bool is_queued = rig_.submit(request).has_value();
-      ensures(is_queued, "a lease holds its text");
-    }
+  /// Submits the text of stream `i`.
+  void submit(const StateBenchConfig& config, std::uint32_t i) {
+    const std::string tenant = fmt::format("t{}", i);
+    std::vector<TokenId> prompt;
+    const std::uint32_t shorter = i * (kSnapshotPositions / config.streams);
+    for (std::uint32_t at = shorter; at < config.prompt_tokens; ++at)
+      prompt.push_back(static_cast<TokenId>(at * 17 % 200 + 20));
+    PromptRequest request =
+        rig_.request(tenant, leases_[i], tenant, std::move(prompt), kDecodedTokens);
+    request.sampling.ignore_eos = true;
+    const bool is_queued = rig_.submit(request).has_value();
+    ensures(is_queued, "a lease holds its text");
   }
 
   testing::EngineRig rig_;

@@ -20,9 +20,9 @@ struct StateBenchConfig {
 /// "p99_ratio"}}: distributions of the CPU time of all steps in which every stream decodes, on one
 /// thread in int8 arithmetic, and medians over the rounds of the ratios of their quantiles. Each
 /// stream has a lease of its own, and passes one position at which a snapshot is due; these lie at
-/// equal distances. Without snapshots the leases have no room for them. Earlier texts have used the
-/// leases' memory, because the first use of its pages takes ten times as long as a copy. Errors:
-/// those of plan_capacity; UnsupportedModel for a model without recurrent layers.
+/// equal distances. Without snapshots the leases have no room for them. The leases' memory is
+/// prefaulted, as in a worker. Errors: those of plan_capacity; UnsupportedModel for a model without
+/// recurrent layers.
 Result<nlohmann::json> measure_states(const StateBenchConfig& config);
 
 }  // namespace leasehold::bench
