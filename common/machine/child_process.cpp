@@ -78,8 +78,12 @@ std::vector<std::string> environment_of(const ChildConfig& config) {
   if (config.inherited_fds.empty()) return words;
   std::string names;
   for (const InheritedFd& each : config.inherited_fds) names += ":" + each.name;
-  words.push_back(fmt::format("LISTEN_FDS={}", config.inherited_fds.size()));
-  words.push_back("LISTEN_FDNAMES=" + names.substr(1));
+  // A name that occurs twice has one value or the other, depending on the C library.
+  const auto add = [&words](std::string word) {
+    if (!overrides(words, word)) words.push_back(std::move(word));
+  };
+  add(fmt::format("LISTEN_FDS={}", config.inherited_fds.size()));
+  add("LISTEN_FDNAMES=" + names.substr(1));
   words.push_back(std::string(kListenPid) + std::string(kPidDigits, '\0'));
   return words;
 }
