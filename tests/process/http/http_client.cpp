@@ -71,8 +71,10 @@ std::vector<std::string> blocks_of(const std::string& body) {
 std::vector<std::string> HttpReply::events() const {
   constexpr std::string_view kData = "data: ";
   std::vector<std::string> all;
-  for (const std::string& block : blocks_of(body))
-    all.push_back(block.substr(block.find(kData) + kData.size()));
+  for (const std::string& block : blocks_of(body)) {
+    const std::size_t data = block.find(kData);  // a slow host also sends comments
+    if (data != std::string::npos) all.push_back(block.substr(data + kData.size()));
+  }
   return all;
 }
 
