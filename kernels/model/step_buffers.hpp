@@ -10,10 +10,11 @@
 
 namespace leasehold {
 
-/// The most rows of a step.
+/// The most rows of a step, and the highest rank of their adapters.
 struct StepLimits {
   std::uint32_t max_rows = 256;
   std::uint32_t max_logit_rows = 64;
+  std::uint32_t max_adapter_rank = 0;  ///< 0: no sequence has an adapter.
 };
 
 /// The buffers of a layer with recurrent state.

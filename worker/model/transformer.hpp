@@ -19,6 +19,7 @@
 #include "kernels/model/config.hpp"
 #include "kernels/model/step_buffers.hpp"
 #include "kernels/numerics/rope.hpp"
+#include "worker/model/adapter_matrices.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold {
@@ -34,6 +35,9 @@ struct ForwardInput {
   std::span<const std::uint32_t> hidden_rows = {};
   /// [n_sequences]; empty for models without recurrent state.
   std::span<const StateTableView> state_tables = {};
+  /// [n_sequences], null for those without an adapter; empty if no sequence has one. Targets that a
+  /// layer lacks have rank 0.
+  std::span<const AdapterMatrices* const> adapters = {};
 };
 
 class Transformer {
