@@ -53,6 +53,7 @@ struct BackendLimits {
   /// The most blocks of a copy of a sequence's recurrent state; 0: no layer has such a state.
   std::uint32_t state_blocks = 0;
   std::uint32_t state_key_dim = 0;  ///< Elements of a key of such a state.
+  std::uint32_t adapter_slots = 0;  ///< Weights that adapters may change; 0: there are no adapters.
   std::size_t scratch_bytes = 0;    ///< Total that the caller will request with `allocate_scratch`.
 };
 
@@ -117,6 +118,7 @@ class Backend {
   virtual LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) = 0;
   virtual LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) = 0;
   virtual LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) = 0;
+  virtual LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) = 0;
   virtual LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) = 0;
   virtual LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) = 0;
   virtual LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) = 0;

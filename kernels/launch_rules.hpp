@@ -185,6 +185,22 @@ inline void expect_within_limits(const BackendLimits& limits, const LaunchContex
 }
 
 inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
+                                 const LowRankArgs& args) {
+  expect_within_limits(limits, context);
+  expects(!args.products.empty() && args.products.size() <= LowRankArgs::kMaxProducts,
+          "a low-rank launch has 1 to kMaxProducts products");
+  expects(args.n_in <= limits.max_width, "matrix rows are at most max_width long");
+  expects(args.adapters.size() == context.gates->sequence_count(),
+          "every sequence has an adapter or none");
+  for (const LowRankProduct& product : args.products) {
+    expects(product.n_out <= limits.max_width, "matrix rows are at most max_width long");
+    for (const LowRankMatrix* adapter : args.adapters)
+      expects(adapter == nullptr || adapter[product.slot].rank <= args.max_rank,
+              "no rank is above the launch's highest one");
+  }
+}
+
+inline void expect_within_limits(const BackendLimits& limits, const LaunchContext& context,
                                  const ConvolutionArgs& args) {
   expect_within_limits(limits, context);
   expects(args.n_taps >= 2 && args.n_taps <= ConvolutionArgs::kMaxTaps,

@@ -70,6 +70,22 @@ struct BlockTableView {
   }
 };
 
+/// The matrices that an adapter adds to one weight W: W·x + scale·B·(A·x) (Hu et al. 2021, LoRA).
+struct LowRankMatrix {
+  TensorType type = TensorType::F16;  ///< Of both matrices: F32, F16 or BF16.
+  std::uint32_t rank = 0;             ///< 0: the adapter does not change this weight.
+  float scale = 0.0F;
+  Leased<const std::byte> a;  ///< [rank, n_in]
+  Leased<const std::byte> b;  ///< [rank, n_out]: B transposed
+
+  bool operator==(const LowRankMatrix&) const = default;
+};
+
+/// The matrices of the adapter of each sequence: [n_sequences], each [n_slots]; null for a sequence
+/// without an adapter. A *slot* is a weight that adapters may change. Sequences with one adapter
+/// have one address.
+using AdapterTable = std::span<const LowRankMatrix* const>;
+
 /// The input of a step. The backend receives it before the launches, whose arguments refer to parts
 /// of it. All of it is host memory and does not change until the step is finished.
 struct StepInput {
@@ -84,6 +100,7 @@ struct StepInput {
   std::span<const float> window_cos_sin = {};
   /// [n_sequences]; empty for models without recurrent state.
   std::span<const StateTableView> state_tables = {};
+  AdapterTable adapters = {};  ///< Empty if no sequence has an adapter.
 };
 
 /// The arguments common to all operators. [n_rows] in an operator's arguments counts `rows`.
@@ -131,32 +148,23 @@ struct MatmulArgs {
   Leased<const float> bias = {};  ///< [n_out], added to the product first; empty means none.
 };
 
-/// The matrices that an adapter adds to one weight W: W·x + scale·B·(A·x) (Hu et al. 2021, LoRA).
-struct LowRankMatrix {
-  TensorType type = TensorType::F16;  ///< Of both matrices: F32, F16 or BF16.
-  std::uint32_t rank = 0;             ///< 0: the adapter does not change this weight.
-  float scale = 0.0F;
-  Leased<const std::byte> a;  ///< [rank, n_in]
-  Leased<const std::byte> b;  ///< [rank, n_out]: B transposed
-
-  bool operator==(const LowRankMatrix&) const = default;
-};
-
 /// What adapters add to the product of one weight.
 struct LowRankProduct {
-  LaunchSite site;                          ///< That of the weight's matmul.
-  std::span<const LowRankMatrix> matrices;  ///< [n_sequences]: each sequence's adapter
-  float* out;                               ///< [n_rows, n_out]: the complete product of W
+  LaunchSite site;     ///< That of the weight's matmul.
+  std::uint32_t slot;  ///< The weight's index in the adapters.
+  float* out;          ///< [n_rows, n_out]: the complete product of W
   std::uint32_t n_out;
 };
 
 /// h(r, k) = scale · dot(A[k, :], x[r, :]), and out[r, :] += Σ_k B[k, :] · h(r, k), k ascending,
 /// one fma each, with the matrices of the row's sequence. x is the f32 input of W's product, never
-/// its rounded form. A row whose sequence has rank 0 is neither read nor written.
+/// its rounded form. A row whose sequence has no adapter, or one of rank 0, is neither read nor
+/// written.
 struct LowRankArgs {
   static constexpr std::size_t kMaxProducts = 3;
 
-  const float* x;  ///< [n_rows, n_in]
+  AdapterTable adapters;  ///< [n_sequences]
+  const float* x;         ///< [n_rows, n_in]
   std::uint32_t n_in;
   /// 1 … kMaxProducts products of the same x. Their outputs overlap neither x nor each other.
   std::span<const LowRankProduct> products;

@@ -13,6 +13,7 @@
 #include "kernels/cpu/cpu_attention.hpp"
 #include "kernels/cpu/float_matmuls.hpp"
 #include "kernels/cpu/int8_matmuls.hpp"
+#include "kernels/cpu/low_rank.hpp"
 #include "kernels/host_backend.hpp"
 #include "kernels/sequence_rows.hpp"
 
@@ -50,6 +51,9 @@ class CpuBackend final : public HostBackend {
     return attention_.run(context, args);
   }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override {
+    return low_rank_.run(context, args);
+  }
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
   LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args) override;
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
@@ -78,6 +82,7 @@ class CpuBackend final : public HostBackend {
   CpuAttention attention_{cpu_};
   FloatMatmuls float_matmuls_{cpu_};
   Int8Matmuls int8_matmuls_{cpu_};
+  LowRankProducts low_rank_{cpu_};
   ExpertTiles experts_{cpu_.limits};  // of the running expert matmul
 };
 

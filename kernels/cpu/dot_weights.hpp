@@ -16,10 +16,10 @@ constexpr bool is_dot_type(TensorType type) {
 
 /// Calls `use(std::type_identity<Element>{})` with float, Half or Bfloat.
 template <class Use>
-void with_element_of(const DotTile& tile, Use&& use) {
-  expects(is_dot_type(tile.type), "a dot multiplies floats or halves");
-  if (tile.type == TensorType::F32) return use(std::type_identity<float>{});
-  if (tile.type == TensorType::F16) return use(std::type_identity<Half>{});
+void with_element_of(TensorType type, Use&& use) {
+  expects(is_dot_type(type), "a dot multiplies floats or halves");
+  if (type == TensorType::F32) return use(std::type_identity<float>{});
+  if (type == TensorType::F16) return use(std::type_identity<Half>{});
   use(std::type_identity<Bfloat>{});
 }
 

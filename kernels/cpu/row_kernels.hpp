@@ -102,6 +102,21 @@ struct NormRow {
   bool is_centered = false;  // subtracts the mean of x first
 };
 
+/// Rows of a tile of B·h.
+inline constexpr std::uint32_t kLowRankRows = 12;
+
+/// Outputs to which the rows of B are added, for rows that share B.
+struct LowRankTile {
+  TensorType type;     // F32, F16 or BF16
+  const std::byte* b;  // [rank, n_outputs], rows `stride` elements apart
+  std::size_t stride;
+  std::uint32_t rank;
+  std::uint32_t n_outputs;
+  const float* h[kLowRankRows];  // each [rank]
+  float* out[kLowRankRows];      // each [n_outputs]
+  std::uint32_t n_rows;          // 1 … kLowRankRows
+};
+
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;
 
 /// Maximum number of queries per attention tile.
@@ -173,6 +188,8 @@ struct RowKernels {
   void (*softcap)(float* x, std::size_t n, float cap);
   /// out[i] = fma(weight, x[i], out[i])
   void (*add_scaled)(float weight, const float* x, float* out, std::size_t n);
+  /// out[i][o] = fma(b[k][o], h[i][k], out[i][o]), k ascending
+  void (*add_low_rank)(const LowRankTile& tile);
   /// Same as convolve_channels in kernels/recurrent_rows.hpp.
   void (*convolve)(const ConvolvedChannels& channels);
   /// Calls advance_column for each column of each row in turn; rows after the first one read what

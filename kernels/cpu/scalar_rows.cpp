@@ -96,7 +96,7 @@ void advance_columns(const StateHead& head, const StateRow& row, std::uint32_t f
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
-  with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
+  with_element_of(tile.type, [&]<class Element>(std::type_identity<Element>) {
     for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
       for (std::uint32_t i = 0; i < tile.n_inputs; ++i)
         out[o / kDotOutputGroup][i][o % kDotOutputGroup] =
@@ -149,6 +149,16 @@ void store_dots(const DotStore& store) {
 
 void add_scaled(float weight, const float* x, float* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = std::fma(weight, x[i], out[i]);
+}
+
+void add_low_rank(const LowRankTile& tile) {
+  with_element_of(tile.type, [&]<class Element>(std::type_identity<Element>) {
+    const auto* b = reinterpret_cast<const Element*>(tile.b);
+    for (std::uint32_t k = 0; k < tile.rank; ++k, b += tile.stride)
+      for (std::uint32_t i = 0; i < tile.n_rows; ++i)
+        for (std::uint32_t o = 0; o < tile.n_outputs; ++o)
+          tile.out[i][o] = std::fma(as_float(b[o]), tile.h[i][k], tile.out[i][o]);
+  });
 }
 
 /// Computes several columns at a time, because those of a row of the state are neighbours.

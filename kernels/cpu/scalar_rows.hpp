@@ -12,6 +12,7 @@ void rms_norm_row(const NormRow& row);
 void swiglu(Activation activation, float* gate, const float* up, std::size_t n);
 void softcap(float* x, std::size_t n, float cap);
 void add_scaled(float weight, const float* x, float* out, std::size_t n);
+void add_low_rank(const LowRankTile& tile);
 void advance_state(const StateHead& head, const StateRow* rows, std::uint32_t n_rows);
 void rope_head(float* head, const float* cos_sin, std::uint32_t rope_dim, RopeStyle style);
 void store_kv(KvType type, const float* values, std::byte* to, std::size_t n);

@@ -8,11 +8,13 @@
 #include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/avx2/dequantize.hpp"
 #include "kernels/cpu/avx2/int8.hpp"
+#include "kernels/cpu/avx2/low_rank.hpp"
 #include "kernels/cpu/avx2/recurrence.hpp"
 #include "kernels/cpu/avx2/rows.hpp"
 #include "kernels/cpu/avx512/activations.hpp"
 #include "kernels/cpu/avx512/attention.hpp"
 #include "kernels/cpu/avx512/int8.hpp"
+#include "kernels/cpu/avx512/low_rank.hpp"
 #include "kernels/cpu/avx512/recurrence.hpp"
 #include "kernels/cpu/avx512/rows.hpp"
 #include "kernels/cpu/avx_vnni/int8.hpp"
@@ -35,6 +37,7 @@ constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .swiglu = avx2::swiglu,
                            .softcap = avx2::softcap,
                            .add_scaled = avx2::add_scaled,
+                           .add_low_rank = avx2::add_low_rank,
                            .convolve = avx2::convolve,
                            .advance_state = avx2::advance_state,
                            .state_tile_macs = 150'000,
@@ -59,6 +62,7 @@ constexpr RowKernels kAvx512 = [] {
   kernels.dot_tile = avx512::dot_tile;
   kernels.dot_tile_outputs = kDotOutputs;
   kernels.dot_tile_macs = 500'000;
+  kernels.add_low_rank = avx512::add_low_rank;
   kernels.attend = avx512::attend;
   kernels.attend_tile_macs = 300'000;
   kernels.merge = avx512::merge;

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/device/attention_params.hpp"
 #include "kernels/cuda/device/rope_params.hpp"
+#include "kernels/cuda/plan/low_rank_plan.hpp"
 #include "kernels/cuda/plan/recurrent_plan.hpp"
 
 namespace leasehold::cuda {
@@ -129,6 +130,16 @@ LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormAr
                              cuda_->prepared.prepared_rows_at(args.width, next),
                              open_or_null(permit, args.out_scale));
       });
+}
+
+LaunchStatus CudaBackend::low_rank(const LaunchContext& context, const LowRankArgs& args) {
+  expect_within_limits(cuda_->limits, context, args);
+  for (const LowRankProduct& product : args.products) cuda_->prepared.overwrite(product.out);
+  const UnitLabel unit = label(context, args.products.front().site, Touches::TenantMemory);
+  return cuda_->runner->launch_all(context, unit, unit, [&](const LaunchPermit&) {
+    return plan_low_rank(cuda_->runner->plan_context(context), args, cuda_->step().adapters(),
+                         cuda_->runner->has_multi_row());
+  });
 }
 
 LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {

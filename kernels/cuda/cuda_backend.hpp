@@ -55,6 +55,7 @@ class CudaBackend final : public Backend {
     return project(context, {.matmuls = {&args, 1}});
   }
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
+  LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return attention_.run(context, args);

@@ -32,10 +32,11 @@
 namespace leasehold::cuda {
 
 /// The number of rows and the positions of the longest sequence, each rounded up to a power of two.
-/// Steps of one shape share a graph.
+/// Steps of one shape share a graph, which step memory tells the adapters.
 struct GraphShape {
   std::uint32_t n_rows = 0;
   std::uint32_t longest = 0;
+  bool has_adapters = false;  ///< Whatever adapters the sequences have.
   auto operator<=>(const GraphShape&) const = default;
 
   /// The smallest shape that holds a step of this size.

@@ -37,6 +37,12 @@ Result<StepMemory> StepMemory::create(const Context& context, const BackendLimit
   memory.tables_ = TRY(DeviceBuffer::allocate(context, tables_bytes));
   memory.host_head_ = TRY(PinnedBuffer::allocate(context, memory.offsets_.end));
   memory.host_tables_ = TRY(PinnedBuffer::allocate(context, tables_bytes));
+  if (limits.adapter_slots > 0) {
+    const std::size_t adapters_bytes =
+        std::size_t{kMaxStepSequences} * limits.adapter_slots * sizeof(device::DeviceLowRank);
+    memory.adapters_ = TRY(DeviceBuffer::allocate(context, adapters_bytes));
+    memory.host_adapters_ = TRY(PinnedBuffer::allocate(context, adapters_bytes));
+  }
   if (limits.state_blocks == 0) return memory;
   const std::size_t states_bytes =
       std::size_t{kMaxStepSequences} * kStateCopies * limits.state_blocks * sizeof(std::uint64_t);
@@ -90,6 +96,26 @@ std::size_t StepMemory::put_states(std::span<const StateTableView> states,
   return count;
 }
 
+bool StepMemory::put_adapters(AdapterTable adapters, const LaunchPermit& permit) {
+  expects(adapters.size() <= kMaxStepSequences && n_slots_ > 0,
+          "the backend has room for the step's adapters");
+  auto* to = reinterpret_cast<device::DeviceLowRank*>(host_adapters_.data());
+  bool is_uploaded = adapters.size() <= n_adapters_uploaded_;
+  for (const LowRankMatrix* adapter : adapters)
+    for (std::uint32_t slot = 0; slot < n_slots_; ++slot, ++to) {
+      device::DeviceLowRank matrix{};
+      if (adapter != nullptr && adapter[slot].rank > 0)
+        matrix = {.a = device_address(permit.open(adapter[slot].a)),
+                  .b = device_address(permit.open(adapter[slot].b)),
+                  .rank = adapter[slot].rank,
+                  .scale = adapter[slot].scale,
+                  .type = adapter[slot].type};
+      is_uploaded &= *to == matrix;
+      *to = matrix;
+    }
+  return is_uploaded;
+}
+
 void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   expects(
       input.rows.size() <= max_rows_ && input.logit_rows.size() <= max_rows_ &&
@@ -125,10 +151,17 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
   launcher.unit(*input.gates, label, "uploading a step", [&](const LaunchPermit& permit) {
     const PutTables tables = put_tables(input, permit);
     const std::size_t states = put_states(input.state_tables, permit);
+    const bool has_adapters = input.adapters.empty() || put_adapters(input.adapters, permit);
     CUresult copied = launcher.copy_to_device(head_.data(), host_head_.data(), head_bytes);
     if (copied == CUDA_SUCCESS && states > 0)
       copied = launcher.copy_to_device(states_.data(), host_states_.data(),
                                        states * sizeof(std::uint64_t));
+    if (copied == CUDA_SUCCESS && !has_adapters) {
+      n_adapters_uploaded_ = input.adapters.size();
+      copied =
+          launcher.copy_to_device(adapters_.data(), host_adapters_.data(),
+                                  n_adapters_uploaded_ * n_slots_ * sizeof(device::DeviceLowRank));
+    }
     if (copied != CUDA_SUCCESS || tables.is_uploaded) return copied;
     n_uploaded_ = tables.count;
     return launcher.copy_to_device(tables_.data(), host_tables_.data(),

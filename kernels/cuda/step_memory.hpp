@@ -5,6 +5,7 @@
 ///            query_scales | cos_sin | window_cos_sin
 ///   tables   addresses of blocks, table after table: group by group, sequence by sequence
 ///   states   addresses of the blocks of recurrent states (device::StateTables)
+///   adapters addresses of the matrices of adapters (device::DeviceAdapters)
 ///
 /// Lifetime: the context outlives it. Threads: the engine's. create() fixes the sizes; the tables
 /// of each group have room for kMaxStepSequences sequences of `max_context` positions.
@@ -13,6 +14,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/cuda/device/gate.hpp"
 #include "kernels/cuda/device/kv_addressing.hpp"
+#include "kernels/cuda/device/low_rank_params.hpp"
 #include "kernels/cuda/device/recurrent_params.hpp"
 #include "kernels/cuda/launcher.hpp"
 
@@ -37,6 +39,10 @@ class StepMemory {
   device::StateTables state_tables() const {
     return {.addresses = reinterpret_cast<const std::uint64_t*>(states_.data())};
   }
+  device::DeviceAdapters adapters() const {
+    return {.matrices = reinterpret_cast<const device::DeviceLowRank*>(adapters_.data()),
+            .n_slots = n_slots_};
+  }
 
   /// Positions of the longest sequence of the uploaded step.
   std::uint32_t longest() const { return longest_; }
@@ -57,7 +63,10 @@ class StepMemory {
   static Offsets compute_offsets(const BackendLimits& limits);
 
   StepMemory(const Offsets& offsets, const BackendLimits& limits)
-      : offsets_(offsets), max_rows_(limits.max_rows), n_kv_groups_(limits.n_kv_groups) {}
+      : offsets_(offsets),
+        max_rows_(limits.max_rows),
+        n_kv_groups_(limits.n_kv_groups),
+        n_slots_(limits.adapter_slots) {}
   template <class T>
   const T* at(std::size_t offset) const {
     return reinterpret_cast<const T*>(head_.data() + offset);
@@ -71,17 +80,23 @@ class StepMemory {
   PutTables put_tables(const StepInput& input, const LaunchPermit& permit);
   /// Returns the number of addresses.
   std::size_t put_states(std::span<const StateTableView> states, const LaunchPermit& permit);
+  /// Returns true if the card has all of these matrices.
+  bool put_adapters(AdapterTable adapters, const LaunchPermit& permit);
 
   Offsets offsets_;
   std::uint32_t max_rows_;
   std::uint32_t n_kv_groups_;
+  std::uint32_t n_slots_;
   DeviceBuffer head_;
   DeviceBuffer tables_;
   DeviceBuffer states_;
+  DeviceBuffer adapters_;
   PinnedBuffer host_head_;
   PinnedBuffer host_tables_;
   PinnedBuffer host_states_;
-  std::size_t n_uploaded_ = 0;  // addresses in host_tables_ that the card has
+  PinnedBuffer host_adapters_;
+  std::size_t n_uploaded_ = 0;           // addresses in host_tables_ that the card has
+  std::size_t n_adapters_uploaded_ = 0;  // sequences in host_adapters_ that the card has
   std::uint32_t longest_ = 0;
   bool has_multi_row_ = false;
 };

@@ -51,6 +51,7 @@ StepRunner::Mode StepRunner::mode_of(const StepInput& input) {
       !step_memory_.has_multi_row() && input.logit_rows.size() == input.rows.size();
   if (options_.graphs == GraphUse::None || !is_decode || n_rows == 0) return Mode::Launch;
   shape_ = shape_of(n_rows, step_memory_.longest());
+  shape_.has_adapters = !input.adapters.empty();
   const auto found = graphs_.find(shape_);
   if (found == graphs_.end()) return Mode::Record;
   if (found->second.check_bound(input.gates->engine_leases())) return Mode::Replay;
@@ -94,7 +95,8 @@ std::size_t StepRunner::prepare(const GateSet& gates, const std::function<void()
                            : std::vector<GraphShape>(used_shapes_.begin(), used_shapes_.end());
   for (const GraphShape& shape : shapes) {
     if (options_.graphs == GraphUse::None || launcher_->fault()) break;
-    if (graphs_.contains(shape)) continue;
+    // `record` runs a step without adapters; a step with adapters records its own graph.
+    if (graphs_.contains(shape) || shape.has_adapters) continue;
     shape_ = shape;
     begin_recording();
     mode_ = Mode::Record;

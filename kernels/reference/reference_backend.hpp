@@ -20,6 +20,7 @@ class ReferenceBackend final : public HostBackend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override;
   /// One launch for each norm and rotation, and one for the append.
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;

@@ -40,6 +40,9 @@ class ThrowingBackend final : public Backend {
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return to_->matmul(context, args);
   }
+  LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override {
+    return to_->low_rank(context, args);
+  }
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
     return to_->prepare_heads(context, args);
   }

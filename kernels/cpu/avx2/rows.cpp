@@ -207,7 +207,7 @@ void dot_tile(const DotTile& tile, DotProducts& out) {
   const std::uint32_t outputs = tile.n_inputs == 1 ? 1 : kOutputsAtOnce;
   const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
   NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);
-  with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
+  with_element_of(tile.type, [&]<class Element>(std::type_identity<Element>) {
     std::uint32_t done = 0;
     for (; outputs > 1 && done + outputs <= tile.n_outputs; done += outputs)
       dot_outputs<Element, kOutputsAtOnce>(tile, done, next, out);

@@ -329,7 +329,7 @@ std::uint32_t passes_of(const DotTile& tile) {
 void dot_tile(const DotTile& tile, DotProducts& out) {
   const std::uint32_t most = outputs_at_once(tile);
   NextRows next(tile, passes_of(tile) * ((tile.n_outputs + most - 1) / most), tile.n_inputs == 1);
-  with_element_of(tile, [&]<class Element>(std::type_identity<Element>) {
+  with_element_of(tile.type, [&]<class Element>(std::type_identity<Element>) {
     std::uint32_t done = 0;
     if (most == 6) done = dot_multiple<6, Element>(tile, done, next, out);
     if (most >= 3) done = dot_multiple<3, Element>(tile, done, next, out);

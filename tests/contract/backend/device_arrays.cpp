@@ -253,6 +253,34 @@ LaunchStatus DeviceArrays::recurrence(const LaunchContext& context, const Recurr
                  [&] { return backend_->recurrence(context, here); });
 }
 
+/// Cases protect the matrices of dead sequences, which no kernel may touch.
+void DeviceArrays::reach(const LowRankArgs& args) {
+  for (const LowRankMatrix* adapter : args.adapters)
+    for (const LowRankProduct& product : args.products) {
+      if (adapter == nullptr || adapter[product.slot].rank == 0) continue;
+      const LowRankMatrix& matrix = adapter[product.slot];
+      const auto add = [&](Leased<const std::byte> at, std::uint32_t width) {
+        reach_->add(at, matrix.rank * row_size_bytes(matrix.type, width), ProtectedMemory::Skip);
+      };
+      add(matrix.a, args.n_in);
+      add(matrix.b, product.n_out);
+    }
+}
+
+LaunchStatus DeviceArrays::low_rank(const LaunchContext& context, const LowRankArgs& args) {
+  LowRankArgs here = args;
+  std::vector<LowRankProduct> products(args.products.begin(), args.products.end());
+  const std::size_t n_rows = context.rows.size();
+  reach(args);
+  here.x = on_device(args.x, n_rows * args.n_in);
+  here.h = on_device(args.h, n_rows * products.size() * args.max_rank);
+  for (LowRankProduct& product : products)
+    product.out = on_device(product.out, n_rows * product.n_out);
+  here.products = products;
+  return in_step(context, {.adapters = args.adapters},
+                 [&] { return backend_->low_rank(context, here); });
+}
+
 LaunchStatus DeviceArrays::softcap(const LaunchContext& context, const SoftcapArgs& args) {
   SoftcapArgs here = args;
   const std::size_t n_rows = args.select.empty() ? context.rows.size() : args.select.size();

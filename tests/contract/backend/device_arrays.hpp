@@ -30,6 +30,7 @@ class DeviceArrays final : public Backend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override;
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override;
+  LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override;
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override;
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args) override;
   LaunchStatus convolution(const LaunchContext& context, const ConvolutionArgs& args) override;
@@ -69,6 +70,7 @@ class DeviceArrays final : public Backend {
   template <class Launch>
   LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);
   void reach(const WeightMatrix& matrix);
+  void reach(const LowRankArgs& args);
   void reach(std::span<const BlockTableView> tables, const KvLayer& layer);
   /// Reaches the first `size_bytes` of every block.
   void reach(std::span<const StateTableView> tables, std::size_t size_bytes);

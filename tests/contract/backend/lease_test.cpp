@@ -50,6 +50,20 @@ class SmallStep {
         context(gates),
         {.site = LaunchSite::FfnUp, .weight = weight.view(), .x = x_.data(), .out = out.data()});
   }
+  /// Every sequence has the same adapter, of rank 1.
+  LaunchStatus low_rank(Backend& backend, const GateSet& gates) {
+    const LowRankMatrix matrix{
+        .type = TensorType::F32, .rank = 1, .scale = 1.0F, .a = norm_.at(), .b = norm_.at()};
+    const std::vector<const LowRankMatrix*> adapters(gates.sequence_count(), &matrix);
+    const LowRankProduct product{LaunchSite::QueryProjection, 0, out.data(), kWidth};
+    std::vector<float> h(rows.size());
+    return backend.low_rank(context(gates), {.adapters = adapters,
+                                             .x = x_.data(),
+                                             .n_in = kWidth,
+                                             .products = {&product, 1},
+                                             .max_rank = 1,
+                                             .h = h.data()});
+  }
   LaunchStatus copy(Backend& backend, const GateSet& gates, LaunchSite site) {
     return backend.copy_in(
         context(gates),
@@ -100,6 +114,9 @@ class SmallStep {
                                      .out = out.data(),
                                      .width = kWidth,
                                      .epsilon = 1e-5F});
+    };
+    all[LaunchSite::QueryProjection] = [this](Backend& b, const GateSet& g) {
+      return low_rank(b, g);
     };
     all[LaunchSite::SwiGlu] = [this](Backend& b, const GateSet& g) {
       return b.swiglu(context(g), {.gate = out.data(), .up = x_.data(), .width = kWidth});
@@ -306,6 +323,7 @@ TEST_CASE("backend: every unit announces what it can reach") {
 
   std::map<LaunchSite, Touches> expected{{LaunchSite::WeightLoad, Touches::WeightsAndScratch},
                                          {LaunchSite::Embedding, Touches::WeightsAndScratch},
+                                         {LaunchSite::QueryProjection, Touches::TenantMemory},
                                          {LaunchSite::KvAppend, Touches::TenantMemory},
                                          {LaunchSite::AttentionScores, Touches::TenantMemory},
                                          {LaunchSite::AttentionMerge, Touches::WeightsAndScratch},

@@ -26,7 +26,8 @@ inline constexpr BackendLimits kLimits{.max_rows = 48,
                                        .max_width = 2816,
                                        .n_experts = 16,
                                        .n_experts_used = 16,
-                                       .attention_scratch_bytes = 16 * 1024};
+                                       .attention_scratch_bytes = 16 * 1024,
+                                       .adapter_slots = 4};
 
 /// Backends by thread count: 0 is the reference backend, n > 0 the CPU backend with n threads. From
 /// kForcedSimd on: the CPU backend with two threads and that SIMD path, if the CPU supports it.
