@@ -64,6 +64,7 @@ struct StepBuffers {
   float* gate = nullptr;       // [max_rows, common_ff]
   float* up = nullptr;         // [max_rows, common_ff]
   float* logits = nullptr;     // [max_logit_rows, n_vocab]
+  float* low_rank = nullptr;   // [max_rows, LowRankArgs::kMaxProducts, max_adapter_rank]
 
   LatentBuffers latent = {};
   LayerEmbeddingBuffers embedding = {};
@@ -85,6 +86,7 @@ struct StepBuffers {
     take(gate, rows * common_ff(config));
     take(up, rows * common_ff(config));
     take(logits, std::size_t{limits.max_logit_rows} * config.n_vocab);
+    take(low_rank, rows * LowRankArgs::kMaxProducts * limits.max_adapter_rank);
     if (is_latent) {
       take(latent.query, rows * of_latent.query_rank);
       take(latent.unrotated, rows * config.n_heads * of_latent.unrotated_dim);

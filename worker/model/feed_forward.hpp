@@ -9,6 +9,7 @@
 #include "kernels/backend.hpp"
 #include "kernels/model/config.hpp"
 #include "kernels/model/step_buffers.hpp"
+#include "worker/model/adapter_products.hpp"
 #include "worker/model/weights.hpp"
 
 namespace leasehold {
@@ -21,8 +22,15 @@ class FeedForward {
  public:
   /// x: [n_rows, n_embd], the residual of the rows.
   FeedForward(const ModelConfig& config, const LayerWeights& layer, const StepBuffers& buffers,
-              const LaunchContext& context, float* x, Launch launch)
-      : config_(config), layer_(layer), s_(buffers), context_(context), x_(x), launch_(launch) {}
+              const AdapterProducts& adapters, const LaunchContext& context, float* x,
+              Launch launch)
+      : config_(config),
+        layer_(layer),
+        s_(buffers),
+        adapters_(adapters),
+        context_(context),
+        x_(x),
+        launch_(launch) {}
 
   /// Adds the feed-forward of x to x.
   void run() {
@@ -80,8 +88,8 @@ class FeedForward {
   void run_dense(const Rows& rows) {
     const bool has_gate = bool{layer_.ffn_gate.data};
     launch_([&](Backend& b) {
-      return b.feed_forward(
-          context_,
+      return adapters_.feed_forward(
+          b, context_,
           {.norm = rows.norm,
            .gate = {LaunchSite::FfnGate, has_gate ? layer_.ffn_gate : layer_.ffn_up, rows.x,
                     s_.gate},
@@ -218,6 +226,7 @@ class FeedForward {
   const ModelConfig& config_;
   const LayerWeights& layer_;
   const StepBuffers& s_;
+  const AdapterProducts& adapters_;
   const LaunchContext& context_;
   float* x_;  // [n_rows, n_embd]
   Launch launch_;

@@ -15,10 +15,12 @@ namespace leasehold {
 /// One forward pass. Runs the launches in order and stops when no sequence is live.
 class Transformer::Pass {
  public:
-  Pass(Transformer& model, const Weights& weights, const ForwardInput& input)
+  Pass(Transformer& model, const Weights& weights, const ForwardInput& input,
+       const AdapterProducts& adapters)
       : model_(model),
         weights_(weights),
         input_(input),
+        adapters_(adapters),
         context_{.gates = input.gates, .rows = input.rows},
         live_(input.gates->all()) {
     std::ranges::merge(input.logit_rows, input.hidden_rows, std::back_inserter(read_rows_));
@@ -122,8 +124,9 @@ class Transformer::Pass {
             .is_centered = model_.config_.centers_norms};
   }
 
-  void project(const ProjectionArgs& args) {
-    launch([&](Backend& b) { return b.project(context_, args); });
+  /// The first matmuls of the projection have these targets of adapters.
+  void project(const ProjectionArgs& args, std::span<const AdapterTarget> targets) {
+    launch([&](Backend& b) { return adapters_.project(b, context_, args, targets); });
   }
 
   void matmul(const MatmulArgs& args) {
@@ -174,8 +177,12 @@ class Transformer::Pass {
         product(LaunchSite::ValueProjection, layer.value, s().v, layer.value_bias),
         product(LaunchSite::QueryProjection, layer.attention_gate, attention_gates(), {})};
     const std::size_t with_keys = layer.attention_gate.data ? 4 : 3;
+    constexpr AdapterTarget kTargets[] = {AdapterTarget::Query, AdapterTarget::Key,
+                                          AdapterTarget::Value};
+    const bool stores_kv = shape().stores_kv();
     project({.norm = has_norm ? &norm : nullptr,
-             .matmuls = std::span(matmuls).first(shape().stores_kv() ? with_keys : 1)});
+             .matmuls = std::span(matmuls).first(stores_kv ? with_keys : 1)},
+            std::span(kTargets).first(stores_kv ? 3 : 1));
     if (layer.norms_all_heads) {
       norm_all_heads(LaunchSite::QueryNorm, q(), layer.query_norm, model_.config_.n_heads);
       norm_all_heads(LaunchSite::KeyNorm, s().k, layer.key_norm, shape().n_kv_heads);
@@ -212,7 +219,8 @@ class Transformer::Pass {
                             .out = has_norm ? s().normed : x(),
                             .accumulate = !has_norm,
                             .bias = layer.attention_output_bias};
-    project({.swiglu = has_gate ? &gate : nullptr, .matmuls = {&output, 1}});
+    constexpr AdapterTarget kTarget[] = {AdapterTarget::Output};
+    project({.swiglu = has_gate ? &gate : nullptr, .matmuls = {&output, 1}}, kTarget);
     if (has_norm) add_normed(LaunchSite::AttentionNorm, layer.attention_output_norm);
   }
 
@@ -271,7 +279,7 @@ class Transformer::Pass {
   }
 
   void ffn_block(const LayerWeights& layer) {
-    FeedForward(model_.config_, layer, s(), context_, x(), [this](auto&& one) {
+    FeedForward(model_.config_, layer, s(), adapters_, context_, x(), [this](auto&& one) {
       launch(one);
     }).run();
   }
@@ -285,7 +293,10 @@ class Transformer::Pass {
                                 .x = s().normed,
                                 .out = s().logits,
                                 .select = input_.logit_rows}};
-    project({.norm = &norm, .matmuls = head, .softcap = model_.config_.softcaps.logits});
+    launch([&](Backend& b) {
+      return b.project(context_,
+                       {.norm = &norm, .matmuls = head, .softcap = model_.config_.softcaps.logits});
+    });
   }
 
   /// Stores the normed states of all rows; only those in `hidden_rows` are read. Follows the output
@@ -324,6 +335,7 @@ class Transformer::Pass {
   Transformer& model_;
   const Weights& weights_;
   const ForwardInput& input_;
+  const AdapterProducts& adapters_;
   LaunchContext context_;
   std::vector<std::uint32_t> read_rows_;  // ascending
   std::size_t first_row_ = 0;             // index of context_.rows in input_.rows
@@ -339,7 +351,8 @@ std::size_t Transformer::prepare_steps(const Weights& weights, const GateSet& ga
                            .tokens = {&token, 1},
                            .block_tables = {},
                            .logit_rows = {&logit_row, 1}};
-  return backend_->prepare_steps(gates, [&] { Pass(*this, weights, input).run(); });
+  return backend_->prepare_steps(gates,
+                                 [&] { Pass(*this, weights, input, {{}, 0, nullptr}).run(); });
 }
 
 LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& input) {
@@ -351,11 +364,16 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
           "every sequence has a block table for each group of layers");
   expects(state_layout_.blocks() == 0 || input.state_tables.size() == input.gates->sequence_count(),
           "every sequence has a place for its state");
+  expects(input.adapters.empty() || (limits_.max_adapter_rank > 0 &&
+                                     input.adapters.size() == input.gates->sequence_count()),
+          "every sequence has an adapter or none, if the model runs with adapters");
+  const AdapterProducts adapters(input.adapters, limits_.max_adapter_rank, scratch_.low_rank);
   const auto grow = [](std::uint32_t& used, std::size_t rows) {
     used = std::max(used, static_cast<std::uint32_t>(rows));
   };
   grow(used_.max_rows, input.rows.size());
   grow(used_.max_logit_rows, input.logit_rows.size());
+  if (!input.adapters.empty()) used_.max_adapter_rank = limits_.max_adapter_rank;
   const std::size_t n_scales = query_scales_.size() > 0 ? input.rows.size() : 0;
   if (n_scales > 0)
     fill_query_scales(input.rows, config_.rope.query_temperature, query_scales_.data());
@@ -368,8 +386,9 @@ LaunchStatus Transformer::forward(const Weights& weights, const ForwardInput& in
                         .query_scales = {query_scales_.data(), n_scales},
                         .window_cos_sin = window_angles_ ? window_angles_->fill(input.rows)
                                                          : std::span<const float>(),
-                        .state_tables = input.state_tables});
-  const SequenceMask launched = Pass(*this, weights, input).run().live;
+                        .state_tables = input.state_tables,
+                        .adapters = adapters.table()});
+  const SequenceMask launched = Pass(*this, weights, input, adapters).run().live;
   return {launched & backend_->finish_step(*input.gates).live};
 }
 

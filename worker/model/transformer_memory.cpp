@@ -30,6 +30,7 @@ BackendLimits Transformer::backend_limits(const ModelConfig& config, const Limit
           .n_kv_groups = leasehold::kv_layout(config, KvType::F32).n_groups(),
           .state_blocks = most_state_blocks(config),
           .state_key_dim = config.recurrent.key_dim,
+          .adapter_slots = limits.max_adapter_rank > 0 ? config.n_layers * kAdapterTargets : 0,
           .scratch_bytes = step_buffer_bytes(config, limits)};
 }
 

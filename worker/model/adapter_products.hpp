@@ -1,0 +1,84 @@
+/// Matmuls whose weights adapters may change: the weights' products, then those of the adapters
+/// (Hu et al. 2021).
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "kernels/backend.hpp"
+#include "worker/model/adapter_matrices.hpp"
+
+namespace leasehold {
+
+/// The adapters of a step. Without any, launches are those of the base model. With some, the
+/// products of the weights are computed in launches of their own, with the same bits.
+/// Lifetime: the adapters' matrices and the scratch memory outlive the object.
+class AdapterProducts {
+ public:
+  /// `h`: [max_rows, LowRankArgs::kMaxProducts, max_rank], scratch
+  AdapterProducts(std::span<const AdapterMatrices* const> adapters, std::uint32_t max_rank,
+                  float* h)
+      : n_(adapters.size()), max_rank_(max_rank), h_(h) {
+    for (std::size_t i = 0; i < n_; ++i)
+      tables_[i] = adapters[i] != nullptr ? adapters[i]->all().data() : nullptr;
+  }
+
+  AdapterTable table() const { return std::span(tables_).first(n_); }
+
+  /// The projection, whose first matmuls have these targets.
+  LaunchStatus project(Backend& backend, const LaunchContext& context, const ProjectionArgs& args,
+                       std::span<const AdapterTarget> targets) const {
+    if (n_ == 0) return backend.project(context, args);
+    LaunchStatus status{context.gates->all()};
+    if (args.norm != nullptr) status &= backend.rms_norm(context, *args.norm);
+    if (args.swiglu != nullptr && !status.none_live())
+      status &= backend.swiglu(context, *args.swiglu);
+    if (!status.none_live()) status &= backend.project(context, {.matmuls = args.matmuls});
+    if (!status.none_live()) status &= add(backend, context, args.matmuls, targets);
+    return status;
+  }
+
+  LaunchStatus feed_forward(Backend& backend, const LaunchContext& context,
+                            const FeedForwardArgs& args) const {
+    if (n_ == 0) return backend.feed_forward(context, args);
+    const MatmulArgs wide[] = {args.gate, args.up};
+    constexpr AdapterTarget kGated[] = {AdapterTarget::Gate, AdapterTarget::Up};
+    constexpr AdapterTarget kDown[] = {AdapterTarget::Down};
+    const bool has_up = bool{args.up.weight.data};
+    const std::size_t n_wide = has_up ? 2 : 1;
+    LaunchStatus status =
+        project(backend, context, {.norm = args.norm, .matmuls = std::span(wide).first(n_wide)},
+                std::span(kGated).last(n_wide));
+    if (status.none_live()) return status;
+    const SwiGluArgs swiglu{args.gate.out, has_up ? args.up.out : args.gate.out,
+                            args.gate.weight.n_out, args.activation};
+    return status &=
+           project(backend, context, {.swiglu = &swiglu, .matmuls = {&args.down, 1}}, kDown);
+  }
+
+ private:
+  /// Adds the adapters' products to those of the first matmuls.
+  LaunchStatus add(Backend& backend, const LaunchContext& context,
+                   std::span<const MatmulArgs> matmuls,
+                   std::span<const AdapterTarget> targets) const {
+    std::array<LowRankProduct, LowRankArgs::kMaxProducts> products;
+    for (std::size_t i = 0; i < targets.size(); ++i)
+      products[i] = {.site = matmuls[i].site,
+                     .slot = AdapterMatrices::slot(context.layer, targets[i]),
+                     .out = matmuls[i].out,
+                     .n_out = matmuls[i].weight.n_out};
+    return backend.low_rank(context, {.adapters = table(),
+                                      .x = matmuls.front().x,
+                                      .n_in = matmuls.front().weight.n_in,
+                                      .products = std::span(products).first(targets.size()),
+                                      .max_rank = max_rank_,
+                                      .h = h_});
+  }
+
+  std::array<const LowRankMatrix*, kMaxStepSequences> tables_;
+  std::size_t n_;
+  std::uint32_t max_rank_;
+  float* h_;
+};
+
+}  // namespace leasehold
