@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "common/random.hpp"
 #include "tests/model/expected_bits.hpp"
@@ -51,22 +51,25 @@ inline std::string model_for(KvType kv_type) {
   return kv_type == KvType::Q8_0 ? matrix_model("kq-llama-q4_k_m") : bundled_model_path();
 }
 
-/// The bits of the matrix' model, serial, once per kv type and arithmetic.
+/// The bits of the matrix' model, serial, once per kv type, arithmetic and adapter.
 inline const std::vector<float>& serial_bits(KvType kv_type,
-                                             Arithmetic arithmetic = Arithmetic::F32) {
-  static std::map<std::pair<KvType, Arithmetic>, std::vector<float>> known;
-  std::vector<float>& bits = known[{kv_type, arithmetic}];
+                                             Arithmetic arithmetic = Arithmetic::F32,
+                                             bool has_adapter = false) {
+  static std::map<std::tuple<KvType, Arithmetic, bool>, std::vector<float>> known;
+  std::vector<float>& bits = known[{kv_type, arithmetic, has_adapter}];
   if (bits.empty())
-    bits = compute_logits(
-        model_for(kv_type), matrix_text(kMatrixTokens),
-        {.kv_type = kv_type, .arithmetic = arithmetic, .chunking = Chunking::OneByOne});
+    bits = compute_logits(model_for(kv_type), matrix_text(kMatrixTokens),
+                          {.kv_type = kv_type,
+                           .arithmetic = arithmetic,
+                           .chunking = Chunking::OneByOne,
+                           .has_adapter = has_adapter});
   return bits;
 }
 
 inline void check_variant(const Variant& variant) {
   INFO(describe(variant));
   const auto bits = compute_logits(model_for(variant.kv_type), matrix_text(kMatrixTokens), variant);
-  CHECK(same_bits(bits, serial_bits(variant.kv_type, variant.arithmetic)));
+  CHECK(same_bits(bits, serial_bits(variant.kv_type, variant.arithmetic, variant.has_adapter)));
 }
 
 }  // namespace leasehold::testing

@@ -43,18 +43,33 @@ void add_background_rows(std::uint32_t sequence, std::uint32_t n_vocab, std::uin
                     .wants_logits = random.below(2) == 0});
 }
 
+/// Ranks below and above a register of AVX-512.
+std::vector<LocalAdapter> adapters_of(const Variant& variant) {
+  if (!variant.beside_adapters && !variant.has_adapter) return {};
+  return {{.rank = 20, .seed = 1}, {.rank = 3, .type = TensorType::F32, .seed = 2}};
+}
+
+void choose_adapters(LocalModel& model, const Variant& variant) {
+  if (variant.has_adapter) model.use_adapter(variant.batch_index, 0);
+  for (std::uint32_t s = 0; s < variant.batch; ++s)
+    if (variant.beside_adapters && s != variant.batch_index && s % 3 < 2)
+      model.use_adapter(s, s % 3);
+}
+
 }  // namespace
 
 std::string describe(const Variant& variant) {
   constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
   return fmt::format(
-      "{} threads={} kv={} arithmetic={} batch={} batch_index={} chunks={} blocks={} seed={}",
+      "{} threads={} kv={} arithmetic={} batch={} batch_index={} chunks={} blocks={} seed={} "
+      "beside_adapters={} has_adapter={}",
       variant.placement != nullptr ? "card"
       : variant.reference          ? "reference"
                                    : name(variant.simd),
       variant.threads, name(variant.kv_type), name(variant.arithmetic), variant.batch,
       variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
-      variant.scattered ? "scattered" : "in order", variant.seed);
+      variant.scattered ? "scattered" : "in order", variant.seed, variant.beside_adapters,
+      variant.has_adapter);
 }
 
 std::vector<float> compute_logits(const std::string& model_path, const std::vector<TokenId>& tokens,
@@ -72,7 +87,9 @@ std::vector<float> compute_logits(const std::string& model_path, const std::vect
                                  .max_rows = n_tokens + (variant.batch - 1) * kMaxBackgroundChunk,
                                  .sequences = variant.batch,
                                  .positions = n_tokens,
+                                 .adapters = adapters_of(variant),
                                  .scatter_seed = variant.scattered ? variant.seed : 0}));
+  choose_adapters(*model, variant);
   std::vector<std::uint32_t> room(variant.batch, n_tokens);
   std::vector<float> all;
   for (std::uint32_t done = 0; done < n_tokens;) {

@@ -25,6 +25,9 @@ struct Variant {
   Chunking chunking = Chunking::Whole;
   bool scattered = false;  ///< Blocks in random order instead of one sequence after another.
   std::uint64_t seed = 1;  ///< Seed for every random choice.
+  /// The other sequences have no adapter, or one of two. The adapters are random, on all weights.
+  bool beside_adapters = false;
+  bool has_adapter = false;  ///< Our sequence has the first one.
 };
 
 std::string describe(const Variant& variant);

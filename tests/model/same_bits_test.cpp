@@ -8,6 +8,7 @@ namespace leasehold::testing {
 namespace {
 
 constexpr int kSample = 120;
+constexpr int kAdapterSample = 40;
 
 Variant random_variant(std::uint64_t seed) {
   SeededRandom random(seed);
@@ -47,6 +48,23 @@ void check_expected(const ExpectedBits& row, const std::string& model_path,
 TEST_CASE("same bits: a sample of batch, batch_index, chunks, threads, path, blocks and kv type") {
   INFO("SEED=" << test_seed());
   for (std::uint64_t i = 0; i < kSample; ++i) check_variant(random_variant(test_seed() * 1000 + i));
+}
+
+TEST_CASE("same bits: a sample with an adapter, or without one beside rows that have some") {
+  INFO("SEED=" << test_seed());
+  for (std::uint64_t i = 0; i < kAdapterSample; ++i) {
+    Variant variant = random_variant(test_seed() * 1000 + kSample + i);
+    variant.beside_adapters = true;
+    variant.has_adapter = i % 2 == 0;
+    check_variant(variant);
+  }
+}
+
+TEST_CASE("same bits: an adapter changes the logits, on the reference backend too") {
+  const Arithmetic arithmetic = GENERATE(Arithmetic::F32, Arithmetic::Int8);
+  const std::vector<float>& adapted = serial_bits(KvType::F16, arithmetic, true);
+  CHECK_FALSE(same_bits(adapted, serial_bits(KvType::F16, arithmetic)));
+  check_variant({.reference = true, .arithmetic = arithmetic, .has_adapter = true});
 }
 
 TEST_CASE("same bits: every model and both kv types give the committed bits") {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "common/expects.hpp"
-#include "common/random.hpp"
 #include "ipc/region/memory_object.hpp"
 #include "ipc/region/region_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/model/kv_type.hpp"
 #include "kernels/reference/reference_backend.hpp"
+#include "tests/checks/local_model/block_order.hpp"
 #include "tests/checks/local_model/local_leases.hpp"
 #include "tests/support/state_copies.hpp"
 #include "worker/engine/worker_gates.hpp"
@@ -27,28 +27,28 @@ constexpr LeaseId kEngineLease{.slot = 0, .generation = 1};
 /// checks.
 constexpr LeaseId kTenantLease{.slot = 1, .generation = 1};
 constexpr std::uint32_t kFirstSequenceSlot = 1;
-constexpr std::uint32_t kSlots = kFirstSequenceSlot + kMaxStepSequences;
+constexpr std::uint32_t kFirstAdapterSlot = kFirstSequenceSlot + kMaxStepSequences;
 constexpr ExtentId kExtent{1};
 constexpr ExtentId kSwapExtent{2};
+
+constexpr LeaseId adapter_lease(std::uint32_t adapter) {
+  return {.slot = kFirstAdapterSlot + adapter, .generation = 1};
+}
 
 std::uint32_t blocks_each(const LocalOptions& options) {
   return (options.positions + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
 }
 
-BackendLimits limits_of(const LocalOptions& options, const ModelConfig& model) {
-  BackendLimits limits = Transformer::backend_limits(
-      model, {.max_rows = options.max_rows, .max_logit_rows = options.max_rows});
-  limits.max_context = blocks_each(options) * KvLayout::kBlockTokens;
-  return limits;
+Transformer::Limits step_limits(const LocalOptions& options) {
+  return {.max_rows = options.max_rows,
+          .max_logit_rows = options.max_rows,
+          .max_adapter_rank = options.adapters.empty() ? 0 : options.adapters.front().rank};
 }
 
-/// Numbers 0 … n - 1, shuffled unless the seed is 0.
-std::vector<std::uint32_t> block_order(std::uint32_t n, std::uint64_t seed) {
-  std::vector<std::uint32_t> order(n);
-  std::iota(order.begin(), order.end(), 0u);
-  SeededRandom random(seed);
-  for (std::size_t i = n; seed != 0 && i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-  return order;
+BackendLimits limits_of(const LocalOptions& options, const ModelConfig& model) {
+  BackendLimits limits = Transformer::backend_limits(model, step_limits(options));
+  limits.max_context = blocks_each(options) * KvLayout::kBlockTokens;
+  return limits;
 }
 
 }  // namespace
@@ -70,6 +70,7 @@ struct LocalModel::Impl {
   std::vector<StateCopies> states = {};                          // [sequences]
   std::vector<std::uint32_t> positions = {};  // [sequences], position of the next row
   std::vector<LeaseId> leases = {};           // [sequences]
+  LocalAdapters adapters = {};
   std::uint64_t step = 0;
   SequenceMask live = 0;
 
@@ -84,6 +85,7 @@ struct LocalModel::Impl {
   }
   Result<void> allocate_kv();
   Result<void> allocate_swap();
+  Result<void> load_adapters();
   using Blocks = std::vector<Leased<std::byte>>;
   Result<void> copy(std::uint32_t sequence, std::uint32_t positions, const Blocks& to,
                     const Blocks& from);
@@ -108,10 +110,8 @@ Result<void> LocalModel::Impl::make_backend() {
   } else {
     backend = TRY(CpuBackend::create(limits, std::move(gates), options.simd));
   }
-  transformer = std::make_unique<Transformer>(
-      config, options.kv_type,
-      Transformer::Limits{.max_rows = options.max_rows, .max_logit_rows = options.max_rows},
-      *backend);
+  transformer =
+      std::make_unique<Transformer>(config, options.kv_type, step_limits(options), *backend);
   return {};
 }
 
@@ -191,6 +191,17 @@ Result<void> LocalModel::Impl::allocate_kv() {
   return {};
 }
 
+Result<void> LocalModel::Impl::load_adapters() {
+  adapters = LocalAdapters(options.adapters, weights->layers());
+  for (std::uint32_t i = 0; i < options.adapters.size(); ++i)
+    shared.table.grant(adapter_lease(i), {});
+  GateSet gates(++step, stops, listener());
+  gates.add_engine_lease(TRY(shared.reader.dependency(kEngineLease)));
+  gates.add_sequence({});
+  adapters.fill(TRY(allocate_blocks(adapters.size_bytes())), *backend, gates);
+  return {};
+}
+
 Result<void> LocalModel::Impl::allocate_swap() {
   const std::uint32_t each = transformer->kv_layout().n_groups() * blocks_each(options);
   const std::size_t size_bytes = options.sequences * each * memory->block_size_bytes();
@@ -234,22 +245,6 @@ BlockTableView LocalModel::Impl::table_of(std::uint32_t group, std::uint32_t seq
           first};
 }
 
-SimdPath simd_path_or_best(std::string_view name) {
-  const auto given = simd_path_from_name(name);
-  return given ? *given : best_simd_path();
-}
-
-std::vector<LocalRow> text_rows(std::uint32_t sequences, std::uint32_t count, std::uint32_t first) {
-  constexpr std::uint32_t kFirstWord = 100, kWords = 50;
-  std::vector<LocalRow> rows;
-  for (std::uint32_t s = 0; s < sequences; ++s)
-    for (std::uint32_t i = first; i < first + count; ++i)
-      rows.push_back({.sequence = s,
-                      .token = static_cast<TokenId>(kFirstWord + s + i % kWords),
-                      .wants_logits = i + 1 == first + count});
-  return rows;
-}
-
 LocalModel::LocalModel(std::unique_ptr<Impl> parts) : impl_(std::move(parts)) {}
 LocalModel::~LocalModel() = default;
 
@@ -258,7 +253,8 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   ModelConfig config = TRY(read_config(file));
   if (options.modify_config) options.modify_config(config);
   TRY(kv_layout_of(config, options.kv_type));
-  LocalLeases shared = TRY(LocalLeases::create(kSlots));
+  LocalLeases shared = TRY(
+      LocalLeases::create(kFirstAdapterSlot + static_cast<std::uint32_t>(options.adapters.size())));
   shared.table.grant(kEngineLease, {});
   std::unique_ptr<Impl> parts(new Impl{
       .options = std::move(options), .config = std::move(config), .shared = std::move(shared)});
@@ -266,6 +262,7 @@ Result<std::unique_ptr<LocalModel>> LocalModel::load(LocalOptions options) {
   TRY(parts->load_weights(file));
   TRY(parts->allocate_kv());
   if (parts->options.has_swap) TRY(parts->allocate_swap());
+  if (!parts->options.adapters.empty()) TRY(parts->load_adapters());
   return std::unique_ptr<LocalModel>(new LocalModel(std::move(parts)));
 }
 
@@ -296,8 +293,10 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
   std::vector<std::uint32_t> logit_rows;
   for (const LocalRow& row : rows) {
     if (refs.empty() || row.sequence != rows[refs.size() - 1].sequence) {
-      const LeaseDependency lease = TRY(parts.shared.reader.dependency(parts.leases[row.sequence]));
-      gates.add_sequence({&lease, 1});
+      std::vector leases{TRY(parts.shared.reader.dependency(parts.leases[row.sequence]))};
+      if (const auto adapter = parts.adapters.chosen(row.sequence))
+        leases.push_back(TRY(parts.shared.reader.dependency(adapter_lease(*adapter))));
+      gates.add_sequence(leases);
       sequences.push_back({row.sequence, parts.positions[row.sequence]});
       state_tables.push_back(parts.states[row.sequence].next());
     }
@@ -309,13 +308,15 @@ Result<void> LocalModel::forward(std::span<const LocalRow> rows) {
   for (std::uint32_t group = 0; group < parts.transformer->kv_layout().n_groups(); ++group)
     for (const RowRef& at : sequences)
       tables.push_back(parts.table_of(group, at.sequence, at.position));
+  const std::vector<const AdapterMatrices*> adapters = parts.adapters.of(sequences);
   const LaunchStatus status =
       parts.transformer->forward(*parts.weights, {.gates = &gates,
                                                   .rows = refs,
                                                   .tokens = tokens,
                                                   .block_tables = tables,
                                                   .logit_rows = logit_rows,
-                                                  .state_tables = state_tables});
+                                                  .state_tables = state_tables,
+                                                  .adapters = adapters});
   parts.live = status.live;
   if (const auto fault = parts.backend->fault()) return std::unexpected(*fault);
   return {};
@@ -351,6 +352,14 @@ Result<void> LocalModel::swap_in(std::uint32_t sequence, std::uint32_t positions
 
 Result<void> LocalModel::clear_swap() {
   return impl_->swap->punch();
+}
+
+void LocalModel::use_adapter(std::uint32_t sequence, std::optional<std::uint32_t> adapter) {
+  impl_->adapters.choose(sequence, adapter);
+}
+
+void LocalModel::revoke_adapter(std::uint32_t adapter) {
+  impl_->shared.revoke(adapter_lease(adapter));
 }
 
 void LocalModel::revoke(std::uint32_t sequence) {

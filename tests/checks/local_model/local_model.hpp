@@ -18,6 +18,7 @@
 #include "kernels/model/config.hpp"
 #include "kernels/model/weights_layout.hpp"
 #include "kernels/op_args.hpp"
+#include "tests/checks/local_model/local_adapters.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
 namespace leasehold {
@@ -48,6 +49,7 @@ struct LocalOptions {
   std::uint32_t max_rows = 1;   ///< Most rows of a step.
   std::uint32_t sequences = 1;  ///< At most kMaxStepSequences.
   std::uint32_t positions = 256;
+  std::vector<LocalAdapter> adapters = {};  ///< None has a higher rank than the first.
   bool has_swap = false;  ///< Allocate swap memory as large as the KV memory; CPU only.
   /// Seed for a random order of the KV blocks; 0: in order.
   std::uint64_t scatter_seed = 0;
@@ -106,6 +108,12 @@ class LocalModel {
   /// Releases the pages of the swap memory, which then reads as zeros.
   Result<void> clear_swap();
 
+  /// The adapter of the sequence's rows from now on, an index into LocalOptions::adapters; nullopt:
+  /// none.
+  void use_adapter(std::uint32_t sequence, std::optional<std::uint32_t> adapter);
+
+  /// Revokes the lease of an adapter. Rows that use it are not computed any more.
+  void revoke_adapter(std::uint32_t adapter);
   /// Revokes the lease of a sequence, whose rows are then not computed any more. Any thread, even
   /// during a step.
   void revoke(std::uint32_t sequence);
