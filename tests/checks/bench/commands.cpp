@@ -10,6 +10,7 @@
 
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/model/kv_type.hpp"
+#include "tests/checks/bench/adapter_bench.hpp"
 #include "tests/checks/bench/context_bench.hpp"
 #include "tests/checks/bench/engine_bench.hpp"
 #include "tests/checks/bench/http_bench.hpp"
@@ -182,6 +183,14 @@ void describe(CLI::App& app, StateBenchConfig& config) {
              100);
 }
 
+void describe(CLI::App& app, AdapterBenchConfig& config) {
+  add_model(app, config.model_path);
+  add_threads(app, config.threads);
+  add_simd(app, config.simd, "SIMD path; default: the fastest of this CPU");
+  add_number(app, "--rounds", config.rounds, "Rounds, each with a step of every kind", 1, 1'000);
+  add_number(app, "--prompt-rows", config.prompt_rows, "Tokens of the prompt", 1, 512);
+}
+
 void describe(CLI::App& app, SleepBenchConfig& config) {
   add_bin_dir(app, config.bin_dir);
   add_model(app, config.model_path);
@@ -318,6 +327,8 @@ std::vector<Command> commands() {
       command("http", "Measure what HTTP costs beside the tenants' socket", measure_http),
       command("speculate", "Measure texts with and without proposed tokens", measure_speculation),
       command("states", "Measure steps beside snapshots of recurrent states", measure_states),
+      command("adapters", "Measure steps with adapters beside those of the base model",
+              measure_adapters),
       command("swap", "Measure swapping a text out and in, and computing it again", measure_swap),
       command("sleep", "Measure a worker's sleep and wake beside a load", measure_sleep),
       command("recover", "Measure deaths of workers and rebinds in each mode", measure_recover),

@@ -1,0 +1,105 @@
+#include "tests/checks/bench/adapter_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/checks/bench/figures.hpp"
+#include "tests/checks/bench/thread_time.hpp"
+#include "tests/checks/local_model/local_model.hpp"
+
+namespace leasehold::bench {
+namespace {
+
+constexpr std::uint32_t kSequences = 32;
+/// Positions before a decoded row, so that attention takes its usual part of a step.
+constexpr std::uint32_t kContext = 64;
+constexpr std::uint32_t kRank = 16;
+constexpr std::uint32_t kNarrowRank = 8;
+
+struct StepShape {
+  const char* name;
+  std::uint32_t sequences;
+  bool is_prompt = false;
+};
+constexpr StepShape kShapes[] = {
+    {"1 row", 1}, {"8 rows", 8}, {"32 rows", kSequences}, {"prompt", 1, true}};
+
+/// Which adapter sequence s uses: first + s · step.
+struct Use {
+  const char* name;
+  std::uint32_t first;
+  std::uint32_t step;
+};
+constexpr const char* kBase = "base";
+constexpr Use kUses[] = {{"one", 0, 0}, {"distinct", 0, 1}, {"narrow", kSequences, 1}};
+
+std::vector<LocalAdapter> adapters() {
+  std::vector<LocalAdapter> all;
+  for (std::uint64_t s = 0; s < kSequences; ++s) all.push_back({.rank = kRank, .seed = s + 1});
+  for (std::uint64_t s = 0; s < kSequences; ++s)
+    all.push_back({.rank = kNarrowRank,
+                   .targets = {AdapterTarget::Query, AdapterTarget::Value},
+                   .seed = kSequences + s + 1});
+  return all;
+}
+
+/// Null: the base model.
+void choose(LocalModel& model, const Use* use) {
+  for (std::uint32_t s = 0; s < kSequences; ++s)
+    model.use_adapter(s, use != nullptr ? std::optional(use->first + s * use->step) : std::nullopt);
+}
+
+Result<double> step_ms(LocalModel& model, const StepShape& shape,
+                       const AdapterBenchConfig& config) {
+  const std::uint32_t position = shape.is_prompt ? 0 : kContext;
+  for (std::uint32_t s = 0; s < shape.sequences; ++s) model.restart(s, position);
+  const auto rows = text_rows(shape.sequences, shape.is_prompt ? config.prompt_rows : 1);
+  const double begin_ns = work_time_ns(config.threads);
+  TRY(model.forward(rows));
+  return (work_time_ns(config.threads) - begin_ns) / 1e6;
+}
+
+/// Runs a step of each use, the base model's among them.
+Result<void> add_steps(LocalModel& model, const StepShape& shape, const AdapterBenchConfig& config,
+                       Samples& samples) {
+  const auto add = [&](const char* name, const Use* use) -> Result<void> {
+    choose(model, use);
+    samples[fmt::format("step_ms.{}.{}", name, shape.name)].push_back(
+        TRY(step_ms(model, shape, config)));
+    return {};
+  };
+  TRY(add(kBase, nullptr));
+  for (const Use& use : kUses) TRY(add(use.name, &use));
+  return {};
+}
+
+}  // namespace
+
+Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config) {
+  const SimdPath simd = simd_path_or_best(config.simd);
+  const auto model = TRY(LocalModel::load({.model_path = config.model_path,
+                                           .simd = simd,
+                                           .threads = config.threads,
+                                           .arithmetic = Arithmetic::Int8,
+                                           .max_rows = std::max(config.prompt_rows, kSequences),
+                                           .sequences = kSequences,
+                                           .positions = std::max(config.prompt_rows, kContext + 1),
+                                           .adapters = adapters()}));
+  Samples samples;
+  for (std::uint32_t round = 0; round < config.rounds; ++round)
+    for (const StepShape& shape : kShapes) TRY(add_steps(*model, shape, config, samples));
+  nlohmann::json json = figures_of(samples, Statistic::Least);
+  for (const StepShape& shape : kShapes)
+    for (const Use& use : kUses) {
+      const FigureRow ratio{fmt::format("ratio.{}.{}", use.name, shape.name), Statistic::Least,
+                            fmt::format("step_ms.{}.{}", kBase, shape.name),
+                            fmt::format("step_ms.{}.{}", use.name, shape.name)};
+      add_figures(json, samples, {&ratio, 1});
+    }
+  json.update({{"model", model->config().name}, {"threads", config.threads}, {"simd", name(simd)}});
+  return nlohmann::json{{"adapters", std::move(json)}};
+}
+
+}  // namespace leasehold::bench

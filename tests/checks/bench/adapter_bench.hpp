@@ -1,0 +1,30 @@
+/// What adapters cost the steps that use them.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "common/result.hpp"
+
+namespace leasehold::bench {
+
+struct AdapterBenchConfig {
+  std::string model_path;
+  std::string simd;  ///< A SIMD path by name; empty: the fastest of this CPU.
+  std::uint32_t threads = 1;
+  std::uint32_t rounds = 5;
+  std::uint32_t prompt_rows = 512;
+};
+
+/// {"adapters": {"model", "threads", "simd", "step_ms": {"base": {"1 row": …, "8 rows": …,
+/// "32 rows": …, "prompt": …}, "one": …, "distinct": …, "narrow": …}, "ratio": {"one": …,
+/// "distinct": …, "narrow": …}}}: the shortest step of the rounds, and the tokens per second of
+/// each divided by those of the base model. "one": all rows use one adapter of rank 16 on all
+/// weights, in F16; "distinct": each sequence has its own; "narrow": each has its own of rank 8 on
+/// queries and values. A prompt belongs to one sequence, and other rows to one each. Steps of a
+/// round follow one another, so that other load disturbs all of them. With one thread, times are
+/// its CPU time; with several, wall-clock time. Int8 arithmetic. Errors: those of loading.
+Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config);
+
+}  // namespace leasehold::bench

@@ -1,0 +1,45 @@
+/// A revoked adapter ends the rows that use it and no others.
+#include <catch2/catch.hpp>
+
+#include "tests/model/matrix.hpp"
+#include "tests/support/required.hpp"
+
+namespace leasehold::testing {
+namespace {
+
+/// Sequences 0 and 2 have an adapter each, and 1 has none.
+std::unique_ptr<LocalModel> adapted_model(Arithmetic arithmetic) {
+  auto model =
+      required(LocalModel::load({.model_path = bundled_model_path(),
+                                 .threads = 2,
+                                 .arithmetic = arithmetic,
+                                 .max_rows = 6,
+                                 .sequences = 3,
+                                 .positions = 16,
+                                 .adapters = {{.rank = 8, .seed = 1}, {.rank = 8, .seed = 2}}}));
+  model->use_adapter(0, 0);
+  model->use_adapter(2, 1);
+  return model;
+}
+
+std::vector<float> logits_of(const LocalModel& model, std::uint32_t row) {
+  const auto logits = model.logits(row);
+  return {logits.begin(), logits.end()};
+}
+
+}  // namespace
+
+TEST_CASE("adapters: revoking one ends the rows that use it, and the others keep their bits") {
+  const Arithmetic arithmetic = GENERATE(Arithmetic::F32, Arithmetic::Int8);
+  const auto calm = adapted_model(arithmetic);
+  const auto model = adapted_model(arithmetic);
+  for (const auto& each : {calm.get(), model.get()}) REQUIRE(each->forward(text_rows(3, 2)));
+  model->revoke_adapter(0);
+  for (const auto& each : {calm.get(), model.get()}) REQUIRE(each->forward(text_rows(3, 1, 2)));
+  CHECK(calm->live() == 0b111);
+  CHECK(model->live() == 0b110);
+  for (const std::uint32_t row : {1u, 2u})
+    CHECK(same_bits(logits_of(*model, row), logits_of(*calm, row)));
+}
+
+}  // namespace leasehold::testing
