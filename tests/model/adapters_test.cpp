@@ -22,7 +22,7 @@ std::unique_ptr<LocalModel> adapted_model(Arithmetic arithmetic) {
   return model;
 }
 
-std::vector<float> logits_of(const LocalModel& model, std::uint32_t row) {
+std::vector<float> row_logits(const LocalModel& model, std::uint32_t row) {
   const auto logits = model.logits(row);
   return {logits.begin(), logits.end()};
 }
@@ -39,7 +39,7 @@ TEST_CASE("adapters: revoking one ends the rows that use it, and the others keep
   CHECK(calm->live() == 0b111);
   CHECK(model->live() == 0b110);
   for (const std::uint32_t row : {1u, 2u})
-    CHECK(same_bits(logits_of(*model, row), logits_of(*calm, row)));
+    CHECK(same_bits(row_logits(*model, row), row_logits(*calm, row)));
 }
 
 }  // namespace leasehold::testing

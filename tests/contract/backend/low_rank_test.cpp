@@ -10,10 +10,10 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr int kShapes = 12;
+constexpr int kLowRankShapes = 12;
 constexpr std::uint32_t kRanks[] = {1, 3, 8, 16, 64};
 constexpr std::uint32_t kMaxRank = 64;
-constexpr TensorType kTypes[] = {TensorType::F16, TensorType::BF16, TensorType::F32};
+constexpr TensorType kMatrixTypes[] = {TensorType::F16, TensorType::BF16, TensorType::F32};
 
 /// The matrices of an adapter, one pair per slot.
 struct Adapter {
@@ -23,7 +23,7 @@ struct Adapter {
 
   void add(SeededRandom& random, std::uint32_t n_in, std::uint32_t n_out) {
     const std::uint32_t rank = kRanks[random.below(std::size(kRanks))];
-    const TensorType type = kTypes[random.below(std::size(kTypes))];
+    const TensorType type = kMatrixTypes[random.below(std::size(kMatrixTypes))];
     a.emplace_back(random, type, rank, n_in);
     b.emplace_back(random, type, rank, n_out);
     slots.push_back({.type = type,
@@ -129,7 +129,7 @@ TEST_CASE("low rank: every backend gives the reference's bits, with shared and o
   SeededRandom random(test_seed() + 3800);
   Rig rig(threads);
   Rig reference(0);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kLowRankShapes; ++shape) {
     LowRankCase c(random, random_counts(random));
     CAPTURE(threads, test_seed(), shape, c.n_in, c.n_out, c.rows.size());
     require_equal(c.on(rig), c.on(reference));
