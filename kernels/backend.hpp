@@ -96,7 +96,8 @@ class Backend {
   }
   /// Starts a step. `input` and all it refers to stay unchanged until finish_step returns.
   virtual void begin_step(const StepInput& /*input*/) {}
-  /// True if launches may be given consecutive rows of the step instead of all.
+  /// True if launches may be given consecutive rows of the step instead of all, and may be left out
+  /// where no adapter changes a weight.
   virtual bool accepts_row_ranges() const { return false; }
   /// Waits until all launches of the step are over. Returns the sequences that this wait did not
   /// find dead; a backend that does not wait returns all. The caller intersects the result with the

@@ -6,8 +6,10 @@
 namespace leasehold {
 namespace {
 
-/// The time to read a weight from memory, in multiply-adds.
-constexpr std::uint64_t kMacsPerWeight = 3;
+/// The time to read an element from memory, in multiply-adds.
+constexpr std::uint64_t macs_to_read(TensorType type) {
+  return type == TensorType::F32 ? 6 : 3;
+}
 /// The smallest tile: about 1 µs, so that taking it costs little.
 constexpr std::uint64_t kLeastTileMacs = 16'000;
 /// Tiles per thread, so that threads finish a launch together.
@@ -49,32 +51,51 @@ float* reduced_row(const LowRankArgs& args, std::uint32_t row) {
   return args.h + std::size_t{row} * args.products.size() * args.max_rank;
 }
 
-std::uint32_t total_rank(const LowRankArgs& args, const LowRankMatrix* adapter) {
-  std::uint32_t rank = 0;
-  for (const LowRankProduct& product : args.products) rank += adapter[product.slot].rank;
-  return rank;
-}
+/// All rows of A of an adapter that share x.
+struct RowsOfA {
+  std::uint32_t count = 0;
+  std::uint64_t macs_to_read = 0;  ///< Per element; of the widest type.
+
+  RowsOfA(const LowRankArgs& args, const LowRankMatrix* adapter) {
+    for (const LowRankProduct& product : args.products) {
+      const LowRankMatrix& matrix = adapter[product.slot];
+      if (matrix.rank == 0) continue;
+      count += matrix.rank;
+      macs_to_read = std::max(macs_to_read, leasehold::macs_to_read(matrix.type));
+    }
+  }
+};
 
 }  // namespace
 
 std::uint64_t LowRankProducts::Work::macs() const {
-  return std::uint64_t{outputs} * macs_each * (group->rows.size() + kMacsPerWeight);
+  return std::uint64_t{outputs} * macs_each * (group->rows.size() + macs_to_read);
 }
 
 void LowRankProducts::add_part(const Work& work, std::uint64_t tile_macs) {
-  const std::uint32_t first =
-      n_parts_ == 0 ? 0 : parts_[n_parts_ - 1].first_tile + parts_[n_parts_ - 1].tiles.count();
-  parts_[n_parts_++] = {work.group, work.product, first,
-                        MatmulTiles::plan(work.outputs, work.macs_each,
-                                          static_cast<std::uint32_t>(work.group->rows.size()),
+  const auto n_rows = static_cast<std::uint32_t>(work.group->rows.size());
+  parts_[n_parts_++] = {work.group, work.product, n_tiles_,
+                        MatmulTiles::plan(work.outputs, work.macs_each, n_rows,
                                           {.tile_macs = tile_macs,
-                                           .macs_per_output = work.macs_each * kMacsPerWeight,
+                                           .macs_per_output = work.macs_each * work.macs_to_read,
                                            .outputs_at_once = work.outputs_at_once})};
+  n_tiles_ += parts_[n_parts_ - 1].tiles.count();
 }
 
-const LowRankProducts::Part& LowRankProducts::part_of(std::uint32_t tile) const {
+LowRankProducts::Tile LowRankProducts::tile_of(std::uint32_t tile) const {
   const auto parts = std::span(parts_).first(n_parts_);
-  return *std::prev(std::ranges::upper_bound(parts, tile, {}, &Part::first_tile));
+  const Part& part = *std::prev(std::ranges::upper_bound(parts, tile, {}, &Part::first_tile));
+  return {part, tile - part.first_tile};
+}
+
+std::optional<LowRankProducts::Tile> LowRankProducts::tile_after(const LaunchPermit& permit,
+                                                                 const LaunchContext& context,
+                                                                 std::uint32_t tile) const {
+  const std::uint32_t next = tile + cpu_.launcher.threads();
+  if (next >= n_tiles_) return std::nullopt;
+  const Tile after = tile_of(next);
+  if (!permit.is_live(context.rows[after.rows().front()].sequence)) return std::nullopt;
+  return after;
 }
 
 template <class Use>
@@ -85,16 +106,13 @@ LaunchStatus LowRankProducts::each_tile(const LaunchContext& context, LaunchSite
   const std::uint64_t tile_macs =
       std::clamp(macs / (cpu_.launcher.threads() * kTilesPerThread), kLeastTileMacs,
                  std::max(cpu_.kernels.dot_tile_macs, kLeastTileMacs));
-  n_parts_ = 0;
+  n_parts_ = n_tiles_ = 0;
   for (const Work& work : works)
     if (work.outputs > 0) add_part(work, tile_macs);
-  if (n_parts_ == 0) return {context.gates->all()};
-  const Part& last = parts_[n_parts_ - 1];
-  return cpu_.launcher.run(context, label(context, site, Touches::TenantMemory),
-                           last.first_tile + last.tiles.count(),
+  if (n_tiles_ == 0) return {context.gates->all()};
+  return cpu_.launcher.run(context, label(context, site, Touches::TenantMemory), n_tiles_,
                            [&](const LaunchPermit& permit, std::uint32_t, std::uint32_t tile) {
-                             const Part& part = part_of(tile);
-                             use(permit, part, tile - part.first_tile);
+                             use(permit, tile_of(tile), tile_after(permit, context, tile));
                            });
 }
 
@@ -110,16 +128,20 @@ LaunchStatus LowRankProducts::run(const LaunchContext& context, const LowRankArg
 LaunchStatus LowRankProducts::reduce(const LaunchContext& context, const LowRankArgs& args,
                                      std::span<const Group> groups) {
   std::array<Work, kMaxStepSequences> works;
-  for (std::size_t g = 0; g < groups.size(); ++g)
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const RowsOfA rows(args, groups[g].adapter);
     works[g] = {.group = &groups[g],
                 .product = 0,
-                .outputs = total_rank(args, groups[g].adapter),
+                .outputs = rows.count,
                 .macs_each = args.n_in,
+                .macs_to_read = rows.macs_to_read,
                 .outputs_at_once = cpu_.kernels.dot_tile_outputs};
-  return each_tile(context, args.products.front().site, std::span(works).first(groups.size()),
-                   [&](const LaunchPermit& permit, const Part& part, std::uint32_t tile) {
-                     reduce_tile(permit, context, args, part, tile);
-                   });
+  }
+  return each_tile(
+      context, args.products.front().site, std::span(works).first(groups.size()),
+      [&](const LaunchPermit& permit, const Tile& tile, const std::optional<Tile>& next) {
+        reduce_tile(permit, context, args, tile, next);
+      });
 }
 
 /// out += B·h
@@ -130,18 +152,20 @@ LaunchStatus LowRankProducts::expand(const LaunchContext& context, const LowRank
   for (std::uint32_t p = 0; p < args.products.size(); ++p)
     for (const Group& group : groups) {
       const LowRankProduct& product = args.products[p];
-      const std::uint32_t rank = group.adapter[product.slot].rank;
-      if (rank > 0)
+      const LowRankMatrix& matrix = group.adapter[product.slot];
+      if (matrix.rank > 0)
         works[n++] = {.group = &group,
                       .product = p,
                       .outputs = tiles_for(product.n_out, kStrip),
-                      .macs_each = rank * kStrip,
+                      .macs_each = matrix.rank * kStrip,
+                      .macs_to_read = macs_to_read(matrix.type),
                       .outputs_at_once = kDotOutputs};
     }
-  return each_tile(context, args.products.front().site, std::span(works).first(n),
-                   [&](const LaunchPermit& permit, const Part& part, std::uint32_t tile) {
-                     expand_tile(permit, context, args, part, tile);
-                   });
+  return each_tile(
+      context, args.products.front().site, std::span(works).first(n),
+      [&](const LaunchPermit& permit, const Tile& tile, const std::optional<Tile>& next) {
+        expand_tile(permit, context, args, tile, next);
+      });
 }
 
 template <std::uint32_t kMost, class Use>
@@ -157,19 +181,31 @@ void LowRankProducts::each_live(const LaunchPermit& permit, const LaunchContext&
 }
 
 void LowRankProducts::reduce_tile(const LaunchPermit& permit, const LaunchContext& context,
-                                  const LowRankArgs& args, const Part& part,
-                                  std::uint32_t tile) const {
-  const Span32 outputs = part.tiles.outputs(tile);
-  const Span32 batch = part.tiles.batch(tile);
-  const auto rows = part.group->rows.subspan(batch.begin, batch.end - batch.begin);
-  each_live<kDotInputs>(permit, context, rows, [&](std::span<const std::uint32_t> live) {
+                                  const LowRankArgs& args, const Tile& tile,
+                                  const std::optional<Tile>& next) const {
+  const Span32 outputs = tile.outputs();
+  const LowRankMatrix* adapter = tile.part.group->adapter;
+  // Opens the rows of A from row `first` on.
+  const auto take = [&](const LowRankMatrix* of, std::uint32_t first, std::uint32_t end,
+                        DotTile& dots) {
+    const std::uint32_t most = std::min(cpu_.kernels.dot_tile_outputs, end - first);
+    return ReducedRows(permit, args, of, first, most, dots);
+  };
+  each_live<kDotInputs>(permit, context, tile.rows(), [&](std::span<const std::uint32_t> live) {
     DotTile dots{.n_inputs = static_cast<std::uint32_t>(live.size()), .n = args.n_in};
     for (std::size_t i = 0; i < live.size(); ++i)
       dots.x[i] = args.x + std::size_t{live[i]} * args.n_in;
     for (std::uint32_t o = outputs.begin; o < outputs.end; o += dots.n_outputs) {
-      const std::uint32_t most = std::min(cpu_.kernels.dot_tile_outputs, outputs.end - o);
-      const ReducedRows set(permit, args, part.group->adapter, o, most, dots);
+      const ReducedRows set = take(adapter, o, outputs.end, dots);
       dots.n_outputs = set.n;
+      dots.next_bytes = 0;
+      DotTile after{};
+      if (o + set.n < outputs.end)
+        take(adapter, o + set.n, outputs.end, after);
+      else if (next)
+        take(next->part.group->adapter, next->outputs().begin, next->outputs().end, after);
+      dots.next = after.weights[0];
+      if (dots.next != nullptr) dots.next_bytes = set.n * row_size_bytes(dots.type, args.n_in);
       DotProducts products;
       cpu_.kernels.dot_tile(dots, products);
       for (std::uint32_t j = 0; j < set.n; ++j)
@@ -180,26 +216,40 @@ void LowRankProducts::reduce_tile(const LaunchPermit& permit, const LaunchContex
   });
 }
 
+/// B of a tile from its first output on.
+struct LowRankProducts::TileOfB {
+  const LowRankMatrix& matrix;
+  std::uint32_t n_out;
+  Span32 outputs;
+  const std::byte* at;
+
+  TileOfB(const LaunchPermit& permit, const LowRankArgs& args, const Tile& tile)
+      : matrix(tile.part.group->adapter[args.products[tile.part.product].slot]),
+        n_out(args.products[tile.part.product].n_out),
+        outputs{tile.outputs().begin * kStrip, std::min(tile.outputs().end * kStrip, n_out)},
+        at(permit.open(matrix.b) + row_size_bytes(matrix.type, outputs.begin)) {}
+};
+
 void LowRankProducts::expand_tile(const LaunchPermit& permit, const LaunchContext& context,
-                                  const LowRankArgs& args, const Part& part,
-                                  std::uint32_t tile) const {
-  const LowRankProduct& product = args.products[part.product];
-  const LowRankMatrix& matrix = part.group->adapter[product.slot];
-  const Span32 strips = part.tiles.outputs(tile);
-  const Span32 batch = part.tiles.batch(tile);
-  const std::size_t first = std::size_t{strips.begin} * kStrip;
-  const auto rows = part.group->rows.subspan(batch.begin, batch.end - batch.begin);
-  each_live<kLowRankRows>(permit, context, rows, [&](std::span<const std::uint32_t> live) {
-    LowRankTile sums{
-        .type = matrix.type,
-        .b = permit.open(matrix.b) + row_size_bytes(matrix.type, first),
-        .stride = product.n_out,
-        .rank = matrix.rank,
-        .n_outputs = std::min(strips.end * kStrip, product.n_out) - strips.begin * kStrip,
-        .n_rows = static_cast<std::uint32_t>(live.size())};
+                                  const LowRankArgs& args, const Tile& tile,
+                                  const std::optional<Tile>& next) const {
+  const TileOfB b(permit, args, tile);
+  const std::uint32_t product = tile.part.product;
+  each_live<kLowRankRows>(permit, context, tile.rows(), [&](std::span<const std::uint32_t> live) {
+    LowRankTile sums{.type = b.matrix.type,
+                     .b = b.at,
+                     .stride = b.n_out,
+                     .rank = b.matrix.rank,
+                     .n_outputs = b.outputs.end - b.outputs.begin,
+                     .n_rows = static_cast<std::uint32_t>(live.size())};
+    if (next) {
+      const TileOfB after(permit, args, *next);
+      sums.next = after.at;
+      sums.next_stride_bytes = row_size_bytes(after.matrix.type, after.n_out);
+    }
     for (std::size_t i = 0; i < live.size(); ++i) {
-      sums.h[i] = reduced_row(args, live[i]) + std::size_t{part.product} * args.max_rank;
-      sums.out[i] = product.out + std::size_t{live[i]} * product.n_out + first;
+      sums.h[i] = reduced_row(args, live[i]) + std::size_t{product} * args.max_rank;
+      sums.out[i] = args.products[product].out + std::size_t{live[i]} * b.n_out + b.outputs.begin;
     }
     cpu_.kernels.add_low_rank(sums);
   });

@@ -115,6 +115,10 @@ struct LowRankTile {
   const float* h[kLowRankRows];  // each [rank]
   float* out[kLowRankRows];      // each [n_outputs]
   std::uint32_t n_rows;          // 1 … kLowRankRows
+  /// The rows of B that the next tile reads, requested from memory; an invalid address does no
+  /// harm. Null: none.
+  const std::byte* next = nullptr;
+  std::size_t next_stride_bytes = 0;
 };
 
 inline constexpr std::uint32_t kPartitionBlocks = kPartitionPositions / KvLayout::kBlockTokens;

@@ -2,6 +2,7 @@
 /// (Hu et al. 2021).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -10,8 +11,8 @@
 
 namespace leasehold {
 
-/// The adapters of a step. Without any, launches are those of the base model. With some, the
-/// products of the weights are computed in launches of their own, with the same bits.
+/// The adapters of a step. Where none changes a weight, launches are those of the base model.
+/// Elsewhere the products of the weights are computed in launches of their own, with the same bits.
 /// Lifetime: the adapters' matrices and the scratch memory outlive the object.
 class AdapterProducts {
  public:
@@ -28,7 +29,7 @@ class AdapterProducts {
   /// The projection, whose first matmuls have these targets.
   LaunchStatus project(Backend& backend, const LaunchContext& context, const ProjectionArgs& args,
                        std::span<const AdapterTarget> targets) const {
-    if (n_ == 0) return backend.project(context, args);
+    if (!is_changed(backend, context, targets)) return backend.project(context, args);
     LaunchStatus status{context.gates->all()};
     if (args.norm != nullptr) status &= backend.rms_norm(context, *args.norm);
     if (args.swiglu != nullptr && !status.none_live())
@@ -40,23 +41,34 @@ class AdapterProducts {
 
   LaunchStatus feed_forward(Backend& backend, const LaunchContext& context,
                             const FeedForwardArgs& args) const {
-    if (n_ == 0) return backend.feed_forward(context, args);
+    constexpr AdapterTarget kTargets[] = {AdapterTarget::Gate, AdapterTarget::Up,
+                                          AdapterTarget::Down};
+    if (!is_changed(backend, context, kTargets)) return backend.feed_forward(context, args);
     const MatmulArgs wide[] = {args.gate, args.up};
-    constexpr AdapterTarget kGated[] = {AdapterTarget::Gate, AdapterTarget::Up};
-    constexpr AdapterTarget kDown[] = {AdapterTarget::Down};
     const bool has_up = bool{args.up.weight.data};
     const std::size_t n_wide = has_up ? 2 : 1;
     LaunchStatus status =
         project(backend, context, {.norm = args.norm, .matmuls = std::span(wide).first(n_wide)},
-                std::span(kGated).last(n_wide));
+                std::span(kTargets).subspan(2 - n_wide, n_wide));
     if (status.none_live()) return status;
     const SwiGluArgs swiglu{args.gate.out, has_up ? args.up.out : args.gate.out,
                             args.gate.weight.n_out, args.activation};
-    return status &=
-           project(backend, context, {.swiglu = &swiglu, .matmuls = {&args.down, 1}}, kDown);
+    return status &= project(backend, context, {.swiglu = &swiglu, .matmuls = {&args.down, 1}},
+                             std::span(kTargets).last(1));
   }
 
  private:
+  /// True if a sequence's adapter may change one of the targets. A recorded step has the launches
+  /// of every adapter.
+  bool is_changed(const Backend& backend, const LaunchContext& context,
+                  std::span<const AdapterTarget> targets) const {
+    if (!backend.accepts_row_ranges()) return n_ > 0;
+    return std::ranges::any_of(table(), [&](const LowRankMatrix* adapter) {
+      return adapter != nullptr && std::ranges::any_of(targets, [&](AdapterTarget target) {
+               return adapter[AdapterMatrices::slot(context.layer, target)].rank > 0;
+             });
+    });
+  }
   /// Adds the adapters' products to those of the first matmuls.
   LaunchStatus add(Backend& backend, const LaunchContext& context,
                    std::span<const MatmulArgs> matmuls,
