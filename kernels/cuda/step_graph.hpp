@@ -32,7 +32,7 @@
 namespace leasehold::cuda {
 
 /// The number of rows and the positions of the longest sequence, each rounded up to a power of two.
-/// Steps of one shape share a graph, which step memory tells the adapters.
+/// Steps of one shape share a graph, which reads the adapters from step memory.
 struct GraphShape {
   std::uint32_t n_rows = 0;
   std::uint32_t longest = 0;

@@ -40,8 +40,8 @@ Result<StepMemory> StepMemory::create(const Context& context, const BackendLimit
   if (limits.adapter_slots > 0) {
     const std::size_t adapters_bytes =
         std::size_t{kMaxStepSequences} * limits.adapter_slots * sizeof(device::DeviceLowRank);
-    memory.adapters_ = TRY(DeviceBuffer::allocate(context, adapters_bytes));
-    memory.host_adapters_ = TRY(PinnedBuffer::allocate(context, adapters_bytes));
+    memory.adapters_.memory = TRY(DeviceBuffer::allocate(context, adapters_bytes));
+    memory.adapters_.host = TRY(PinnedBuffer::allocate(context, adapters_bytes));
   }
   if (limits.state_blocks == 0) return memory;
   const std::size_t states_bytes =
@@ -97,12 +97,12 @@ std::size_t StepMemory::put_states(std::span<const StateTableView> states,
 }
 
 bool StepMemory::put_adapters(AdapterTable adapters, const LaunchPermit& permit) {
-  expects(adapters.size() <= kMaxStepSequences && n_slots_ > 0,
+  expects(adapters.size() <= kMaxStepSequences && adapters_.n_slots > 0,
           "the backend has room for the step's adapters");
-  auto* to = reinterpret_cast<device::DeviceLowRank*>(host_adapters_.data());
-  bool is_uploaded = adapters.size() <= n_adapters_uploaded_;
+  auto* to = reinterpret_cast<device::DeviceLowRank*>(adapters_.host.data());
+  bool is_uploaded = adapters.size() <= adapters_.n_uploaded;
   for (const LowRankMatrix* adapter : adapters)
-    for (std::uint32_t slot = 0; slot < n_slots_; ++slot, ++to) {
+    for (std::uint32_t slot = 0; slot < adapters_.n_slots; ++slot, ++to) {
       device::DeviceLowRank matrix{};
       if (adapter != nullptr && adapter[slot].rank > 0)
         matrix = {.a = device_address(permit.open(adapter[slot].a)),
@@ -157,10 +157,10 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
       copied = launcher.copy_to_device(states_.data(), host_states_.data(),
                                        states * sizeof(std::uint64_t));
     if (copied == CUDA_SUCCESS && !has_adapters) {
-      n_adapters_uploaded_ = input.adapters.size();
-      copied =
-          launcher.copy_to_device(adapters_.data(), host_adapters_.data(),
-                                  n_adapters_uploaded_ * n_slots_ * sizeof(device::DeviceLowRank));
+      adapters_.n_uploaded = input.adapters.size();
+      copied = launcher.copy_to_device(
+          adapters_.memory.data(), adapters_.host.data(),
+          adapters_.n_uploaded * adapters_.n_slots * sizeof(device::DeviceLowRank));
     }
     if (copied != CUDA_SUCCESS || tables.is_uploaded) return copied;
     n_uploaded_ = tables.count;

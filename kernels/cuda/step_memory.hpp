@@ -40,8 +40,8 @@ class StepMemory {
     return {.addresses = reinterpret_cast<const std::uint64_t*>(states_.data())};
   }
   device::DeviceAdapters adapters() const {
-    return {.matrices = reinterpret_cast<const device::DeviceLowRank*>(adapters_.data()),
-            .n_slots = n_slots_};
+    return {.matrices = reinterpret_cast<const device::DeviceLowRank*>(adapters_.memory.data()),
+            .n_slots = adapters_.n_slots};
   }
 
   /// Positions of the longest sequence of the uploaded step.
@@ -66,7 +66,7 @@ class StepMemory {
       : offsets_(offsets),
         max_rows_(limits.max_rows),
         n_kv_groups_(limits.n_kv_groups),
-        n_slots_(limits.adapter_slots) {}
+        adapters_{.n_slots = limits.adapter_slots} {}
   template <class T>
   const T* at(std::size_t offset) const {
     return reinterpret_cast<const T*>(head_.data() + offset);
@@ -80,23 +80,27 @@ class StepMemory {
   PutTables put_tables(const StepInput& input, const LaunchPermit& permit);
   /// Returns the number of addresses.
   std::size_t put_states(std::span<const StateTableView> states, const LaunchPermit& permit);
+  /// [n_sequences, n_slots] matrices, on the card and on the host.
+  struct Adapters {
+    std::uint32_t n_slots;
+    DeviceBuffer memory = {};
+    PinnedBuffer host = {};
+    std::size_t n_uploaded = 0;  ///< Sequences whose matrices on the host the card has.
+  };
   /// Returns true if the card has all of these matrices.
   bool put_adapters(AdapterTable adapters, const LaunchPermit& permit);
 
   Offsets offsets_;
   std::uint32_t max_rows_;
   std::uint32_t n_kv_groups_;
-  std::uint32_t n_slots_;
   DeviceBuffer head_;
   DeviceBuffer tables_;
   DeviceBuffer states_;
-  DeviceBuffer adapters_;
+  Adapters adapters_;
   PinnedBuffer host_head_;
   PinnedBuffer host_tables_;
   PinnedBuffer host_states_;
-  PinnedBuffer host_adapters_;
-  std::size_t n_uploaded_ = 0;           // addresses in host_tables_ that the card has
-  std::size_t n_adapters_uploaded_ = 0;  // sequences in host_adapters_ that the card has
+  std::size_t n_uploaded_ = 0;  // addresses in host_tables_ that the card has
   std::uint32_t longest_ = 0;
   bool has_multi_row_ = false;
 };

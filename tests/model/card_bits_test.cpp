@@ -83,16 +83,16 @@ TEST_CASE("card bits: in int8 batches, chunks, graphs and blocks in any order ch
 }
 
 TEST_CASE("card bits: with adapters, and beside rows with adapters, in one step and in graphs") {
-  for (std::uint64_t i = 0; i < 8; ++i) {
-    CardModel card(exact(i % 4 == 0 ? GraphUse::None : GraphUse::Gated));
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    CardModel card(exact(i == 0 ? GraphUse::None : GraphUse::Gated));
     INFO("SEED=" << test_seed());
     check_variant({.placement = &card,
                    .arithmetic = i % 3 == 0 ? Arithmetic::F32 : Arithmetic::Int8,
-                   .batch = static_cast<std::uint32_t>(1 + i % 5),
+                   .batch = static_cast<std::uint32_t>(1 + i),
                    .chunking = i % 2 == 0 ? Chunking::OneByOne : Chunking::Random,
                    .seed = test_seed() + i,
                    .beside_adapters = true,
-                   .has_adapter = i % 4 != 3});
+                   .has_adapter = i != 3});
   }
 }
 
