@@ -80,11 +80,10 @@ constexpr Architecture renamed(Architecture architecture, std::string_view name)
   return architecture;
 }
 
-// GGUF converters permute the query and key rows of some architectures, llama among them, so that
-// rotated pairs are neighbours. Rows of the others keep their trained order.
 constexpr Architecture kArchitectures[] = {
     {.name = "llama",
      .rope_style = RopeStyle::Interleaved,
+     .permutes_heads = true,
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = kExperts,
@@ -107,6 +106,7 @@ constexpr Architecture kArchitectures[] = {
     renamed(kQwen3Moe, "qwen3vlmoe"),
     {.name = "mistral3",
      .rope_style = RopeStyle::Interleaved,
+     .permutes_heads = true,
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = {}},
@@ -118,12 +118,14 @@ constexpr Architecture kArchitectures[] = {
      .ignores_window = true},
     {.name = "smollm3",
      .rope_style = RopeStyle::Interleaved,
+     .permutes_heads = true,
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = {},
      .unrotated_layer_every = 4},
     {.name = "granite",
      .rope_style = RopeStyle::Interleaved,
+     .permutes_heads = true,
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = {},
@@ -257,6 +259,7 @@ constexpr Architecture kArchitectures[] = {
      .expert_gating = ExpertGating::Sigmoid},
     {.name = "granitehybrid",
      .rope_style = RopeStyle::Interleaved,
+     .permutes_heads = true,
      .attention = kLlamaAttention,
      .feed_forward = kFeedForward,
      .experts = kOptionallyBiasedExperts,

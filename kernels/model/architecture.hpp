@@ -139,6 +139,9 @@ struct SigmoidModels {
 struct Architecture {
   std::string_view name;  ///< Value of general.architecture, and prefix of the metadata keys.
   RopeStyle rope_style;
+  /// Converters move the query and key rows of each head so that rotated pairs are neighbours:
+  /// row 2i + t of a head of D rows is row t · D / 2 + i of the checkpoint, t = 0 or 1.
+  bool permutes_heads = false;
   std::span<const TensorSpec> attention;
   std::span<const TensorSpec> feed_forward;    ///< Empty: layers without experts are not supported.
   std::span<const TensorSpec> experts;         ///< Empty: models with experts are not supported.

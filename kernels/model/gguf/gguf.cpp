@@ -39,14 +39,14 @@ Result<FileIdentity> identity_from(const struct stat& status, const std::string&
                       .ctime_ns = nanoseconds(status.st_ctim)};
 }
 
-Result<FileIdentity> identify(const UniqueFd& fd, const std::string& path) {
+}  // namespace
+
+Result<FileIdentity> FileIdentity::of_descriptor(const UniqueFd& fd, const std::string& path) {
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0)
     return fail_errno(Errc::SystemError, fmt::format("fstat {}", path), errno);
   return identity_from(status, path);
 }
-
-}  // namespace
 
 Result<FileIdentity> FileIdentity::of_path(const std::string& path) {
   struct stat status{};
@@ -66,11 +66,23 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
   return file;
 }
 
+Result<GgufFile> GgufFile::open(UniqueFd fd, const std::string& path) {
+  GgufFile file = TRY(map(std::move(fd), path));
+  const auto n_parts = TRY(file.get_or<std::uint32_t>("split.count", 1));
+  if (n_parts <= 1) return file;
+  return fail(Errc::UnsupportedModel,
+              fmt::format("{}: is one of {} files; merge them into one", path, n_parts));
+}
+
 Result<GgufFile> GgufFile::open_single(const std::string& path) {
+  return map(TRY(open_for_reading(path)), path);
+}
+
+Result<GgufFile> GgufFile::map(UniqueFd fd, const std::string& path) {
   GgufFile file;
   file.path_ = path;
-  file.fd_ = TRY(open_for_reading(path));
-  file.mapped_ = TRY(identify(file.fd_, path));
+  file.fd_ = std::move(fd);
+  file.mapped_ = TRY(FileIdentity::of_descriptor(file.fd_, path));
   file.identity_ = file.mapped_;
   const std::uint64_t size_bytes = file.mapped_.size_bytes;
   if (size_bytes == 0) return fail(Errc::FileCorrupt, fmt::format("{}: is empty", path));
@@ -124,7 +136,7 @@ Result<void> GgufFile::read_part(std::uint32_t number, std::uint64_t from,
 }
 
 Result<FileIdentity> GgufFile::opened_part_identity() const {
-  return identify(fd_, path_);
+  return FileIdentity::of_descriptor(fd_, path_);
 }
 
 Result<void> GgufFile::check_unchanged() const {

@@ -48,6 +48,9 @@ struct FileIdentity {
   /// The identity of the file at this path now. Errors: FileNotFound, SystemError; BadRequest if it
   /// is a directory; FileCorrupt if it is anything else than a regular file.
   static Result<FileIdentity> of_path(const std::string& path);
+  /// The identity of an open file now; `path` is for messages. Errors: SystemError, BadRequest and
+  /// FileCorrupt as above.
+  static Result<FileIdentity> of_descriptor(const UniqueFd& fd, const std::string& path);
 
   bool operator==(const FileIdentity&) const = default;
 };
@@ -55,6 +58,9 @@ struct FileIdentity {
 class GgufFile {
  public:
   static Result<GgufFile> open(const std::string& path);
+  /// Reads a file that is open already; `path` is for messages. Errors: also UnsupportedModel for
+  /// one file of several.
+  static Result<GgufFile> open(UniqueFd fd, const std::string& path);
 
   /// For a split model, the first file.
   const std::string& path() const { return path_; }
@@ -122,6 +128,7 @@ class GgufFile {
 
   GgufFile() = default;
   static Result<GgufFile> open_single(const std::string& path);
+  static Result<GgufFile> map(UniqueFd fd, const std::string& path);
   static Result<GgufFile> open_split(GgufFile one, std::uint32_t n_parts);
   Result<void> add_part(GgufFile part);
   Result<FileIdentity> opened_part_identity() const;
