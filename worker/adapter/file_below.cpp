@@ -1,0 +1,98 @@
+#include "worker/adapter/file_below.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "common/expects.hpp"
+#include "common/utf8.hpp"
+
+namespace leasehold {
+namespace {
+
+std::unexpected<Error> cannot_open(std::string_view path, int error_number) {
+  const std::string shown = printable_excerpt(path);
+  switch (error_number) {
+    case EXDEV:
+      return fail(Errc::BadRequest,
+                  fmt::format("{} leaves the directory of adapters; name a path below it", shown));
+    case ELOOP:
+      return fail(Errc::BadRequest,
+                  fmt::format("{} passes a symbolic link; name the file itself", shown));
+    case ENOENT:
+    case ENOTDIR:
+      return fail(Errc::FileNotFound,
+                  fmt::format("{}: no such adapter file; check the path", shown));
+    case EACCES:
+      return fail_errno(Errc::PermissionDenied, fmt::format("open {}", shown), error_number);
+    default:
+      return fail_errno(Errc::SystemError, fmt::format("open {}", shown), error_number);
+  }
+}
+
+}  // namespace
+
+Result<UniqueFd> open_below(int directory_fd, std::string_view relative_path) {
+  if (relative_path.empty() || relative_path.find('\0') != std::string_view::npos)
+    return fail(Errc::BadRequest, fmt::format("\"{}\" is not the path of an adapter; name a file",
+                                              printable_excerpt(relative_path)));
+  struct open_how how{};
+  // O_NONBLOCK: opening a FIFO must not wait for a writer.
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const std::string path(relative_path);
+  UniqueFd fd(
+      static_cast<int>(::syscall(SYS_openat2, directory_fd, path.c_str(), &how, sizeof how)));
+  if (fd) return fd;
+  return cannot_open(path, errno);
+}
+
+bool is_directory(const UniqueFd& fd) {
+  struct stat status{};
+  return ::fstat(fd.get(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+Result<FileBelow> FileBelow::adopt(UniqueFd fd, std::string path) {
+  const FileIdentity identity = TRY(FileIdentity::of_descriptor(fd, path));
+  if (identity.size_bytes == 0) return fail(Errc::FileCorrupt, fmt::format("{}: is empty", path));
+  return FileBelow(std::move(fd), std::move(path), identity);
+}
+
+Result<void> FileBelow::read(std::uint64_t from, std::span<std::byte> into) const {
+  expects(from + into.size() <= size_bytes(), "the range lies in the file");
+  std::uint64_t done = 0;
+  while (done < into.size()) {
+    const ssize_t n =
+        ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(from + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_errno(Errc::SystemError, fmt::format("pread {}", path_), errno);
+    if (n == 0)
+      return fail(Errc::FileCorrupt, fmt::format("{}: ends after {} of {} bytes: the file was "
+                                                 "truncated after it was opened",
+                                                 path_, from + done, size_bytes()));
+    done += static_cast<std::uint64_t>(n);
+  }
+  return {};
+}
+
+Result<std::string> FileBelow::text(std::uint64_t from, std::uint64_t size_bytes) const {
+  std::string text(size_bytes, '\0');
+  TRY(read(from, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<void> FileBelow::check_unchanged() const {
+  const FileIdentity now = TRY(FileIdentity::of_descriptor(fd_, path_));
+  if (now.size_bytes == identity_.size_bytes && now.mtime_ns == identity_.mtime_ns) return {};
+  return fail(Errc::FileCorrupt,
+              fmt::format("{}: changed while it was read ({} bytes then, {} now); load the adapter "
+                          "again when the file is complete",
+                          path_, identity_.size_bytes, now.size_bytes));
+}
+
+}  // namespace leasehold
