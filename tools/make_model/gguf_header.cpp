@@ -9,82 +9,14 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/model/gguf/gguf_directory.hpp"
+#include "tools/make_model/gguf_writer.hpp"
 #include "tools/make_model/vocabulary.hpp"
 
 namespace leasehold::make_model {
 namespace {
 
-constexpr std::string_view kMagic = "GGUF";
-constexpr std::uint32_t kVersion = 3;
 constexpr float kExpertScale = 1.5f;
 constexpr float kLogitScale = 0.5f;
-
-/// Appends bytes in file order.
-class ByteSink {
- public:
-  template <class Number>
-  void number(Number value) {
-    raw(std::as_bytes(std::span(&value, 1)));
-  }
-  void raw(std::span<const std::byte> bytes) {
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  }
-  void string(std::string_view text) {
-    number(std::uint64_t{text.size()});
-    raw(std::as_bytes(std::span(text)));
-  }
-  std::span<const std::byte> bytes() const { return bytes_; }
-  std::vector<std::byte> take_aligned() {
-    bytes_.resize(align_up(bytes_.size()));
-    return std::move(bytes_);
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-/// The key and value pairs, with their count.
-class Metadata {
- public:
-  void add(std::string_view key, std::string_view text) {
-    begin(key, GgufType::String);
-    sink_.string(text);
-  }
-  void add(std::string_view key, std::uint32_t value) {
-    begin(key, GgufType::Uint32);
-    sink_.number(value);
-  }
-  void add(std::string_view key, float value) {
-    begin(key, GgufType::Float32);
-    sink_.number(value);
-  }
-  void add(std::string_view key, bool value) {
-    begin(key, GgufType::Bool);
-    sink_.number(static_cast<std::uint8_t>(value));
-  }
-  /// Calls `put(sink, i)` for each of `count` elements.
-  template <class Put>
-  void add_list(std::string_view key, GgufType kind, std::uint32_t count, Put put) {
-    begin(key, GgufType::Array);
-    sink_.number(kind);
-    sink_.number(std::uint64_t{count});
-    for (std::uint32_t i = 0; i < count; ++i) put(sink_, i);
-  }
-
-  std::uint64_t count() const { return count_; }
-  std::span<const std::byte> bytes() const { return sink_.bytes(); }
-
- private:
-  void begin(std::string_view key, GgufType kind) {
-    ++count_;
-    sink_.string(key);
-    sink_.number(kind);
-  }
-
-  ByteSink sink_;
-  std::uint64_t count_ = 0;
-};
 
 /// The value of general.file_type.
 std::uint32_t file_type(const ModelRequest& request) {
@@ -318,20 +250,6 @@ void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab, bool add
   if (adds_eos) metadata.add("tokenizer.ggml.add_eos_token", true);
 }
 
-/// Dimensions, fastest first: columns, then rows, then matrices. A single vector has only the
-/// first.
-void describe(ByteSink& sink, const PlannedTensor& tensor) {
-  std::vector<std::uint64_t> dimensions{tensor.columns};
-  if (tensor.fill == Fill::Matrix || tensor.rows > 1)
-    dimensions.push_back(tensor.rows / tensor.matrices);
-  if (tensor.matrices > 1) dimensions.push_back(tensor.matrices);
-  sink.string(tensor.name);
-  sink.number(static_cast<std::uint32_t>(dimensions.size()));
-  for (const std::uint64_t dimension : dimensions) sink.number(dimension);
-  sink.number(tensor.type);
-  sink.number(tensor.offset);
-}
-
 void add_part(Metadata& metadata, const PartNumber& part) {
   metadata.add("split.no", part.number);
   metadata.add("split.count", part.n_parts);
@@ -353,14 +271,7 @@ std::vector<std::byte> gguf_header(const ModelRequest& request,
   }
   if (part.n_parts > 1) add_part(metadata, part);
 
-  ByteSink sink;
-  sink.raw(std::as_bytes(std::span(kMagic)));
-  sink.number(kVersion);
-  sink.number(std::uint64_t{plan.size()});
-  sink.number(metadata.count());
-  sink.raw(metadata.bytes());
-  for (const PlannedTensor& tensor : plan) describe(sink, tensor);
-  return sink.take_aligned();
+  return assemble_header(metadata, plan);
 }
 
 }  // namespace leasehold::make_model

@@ -1,4 +1,4 @@
-/// make_model: writes a GGUF model of a named shape with seeded weights.
+/// make_model: writes a GGUF model of a named shape with seeded weights, or an adapter for one.
 ///
 /// Exit codes: 0 written, 2 wrong usage, otherwise the code of the error (common/errc.hpp).
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include "common/cli/command_line.hpp"
 #include "common/cli/version.hpp"
 #include "tools/cli/progress_line.hpp"
+#include "tools/make_model/adapter.hpp"
 #include "tools/make_model/write_model.hpp"
 
 namespace leasehold::make_model {
@@ -40,7 +41,27 @@ struct Options {
   bool has_optional = false;
   bool embeds = false;
   bool has_fused_heads = false;
+  std::string adapter;
+  std::string adapter_type = "f16";
+  float alpha = AdapterRequest{}.alpha;
+  bool is_peft = false;
 };
+
+void declare_adapter(CLI::App& app, Options& options) {
+  const std::string group = "Adapters (the model's other options say what it is for)";
+  app.add_option("--adapter", options.adapter,
+                 "Write a LoRA adapter with these ranks: 16 for every matrix, or q=8,v=8")
+      ->group(group);
+  app.add_option("--adapter-type", options.adapter_type,
+                 "Type of its matrices: f32, f16, bf16 or q8_0")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--alpha", options.alpha, "Alpha; alpha / rank scales the products")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--peft", options.is_peft, "Write the folder of PEFT instead of a GGUF file")
+      ->group(group);
+}
 
 void declare(CLI::App& app, Options& options) {
   app.set_version_flag("--version", "make_model " + std::string(version()));
@@ -162,8 +183,22 @@ Result<ModelRequest> request_from(const Options& options) {
   return request;
 }
 
+Result<std::uint64_t> write_adapter_for(const ModelRequest& model, const Options& options) {
+  const TargetRanks ranks = TRY(ranks_from(options.adapter));
+  const TensorType type = TRY(adapter_type_from(options.adapter_type));
+  return write_adapter(
+      AdapterRequest{.model = model,
+                     .ranks = ranks,
+                     .type = type,
+                     .alpha = options.alpha,
+                     .seed = options.seed,
+                     .form = options.is_peft ? AdapterForm::Peft : AdapterForm::Gguf},
+      options.out);
+}
+
 Result<std::uint64_t> write(const Options& options) {
   const ModelRequest request = TRY(request_from(options));
+  if (!options.adapter.empty()) return write_adapter_for(request, options);
   cli::ProgressLine progress(std::chrono::steady_clock::now(), ::isatty(STDERR_FILENO) == 1);
   return write_model(request, options.out, [&](std::uint64_t done, std::uint64_t total) {
     progress.update(done, total, std::chrono::steady_clock::now());
@@ -181,9 +216,11 @@ int report(const Options& options, const Result<std::uint64_t>& written) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Write a GGUF model of a named shape with seeded weights", kProgram);
+  CLI::App app("Write a GGUF model of a named shape with seeded weights, or an adapter for one",
+               kProgram);
   Options options;
   declare(app, options);
+  declare_adapter(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   // A write beyond the file size limit then fails and the partial file is removed; the signal would
   // leave the file.
