@@ -10,6 +10,7 @@
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/model/architecture.hpp"
 #include "tests/support/gguf_builder.hpp"
+#include "tests/support/seed_adapter.hpp"
 #include "tests/support/seed_model.hpp"
 #include "tests/support/temporary_directory.hpp"
 #include "tests/support/test_paths.hpp"
@@ -83,15 +84,25 @@ void write_models() {
   write_seed("gguf_fuzz", "empty", GgufBuilder{}.bytes());
 }
 
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+void write_adapters() {
+  const TemporaryDirectory folder = TemporaryDirectory::create("seeds").value();
+  for (const AdapterSeed& seed : kAdapterSeeds) {
+    const std::string path = folder.file(seed.name);
+    REQUIRE(make_model::write_adapter(seed_adapter(seed.type, seed.form), path));
+    write_seed("adapter_fuzz", seed.name, adapter_seed_bytes(seed.form, path, bytes_of));
+  }
+}
+
 /// A file of each architecture, and one in three parts.
 void write_architectures() {
   const TemporaryDirectory folder = TemporaryDirectory::create("seeds").value();
-  const auto bytes_of = [](const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream bytes;
-    bytes << file.rdbuf();
-    return bytes.str();
-  };
   const std::string path = folder.file("m.gguf");
   for (const Architecture& row : architectures()) {
     REQUIRE(make_model::write_model(seed_request(row), path, [](auto, auto) {}));
@@ -233,6 +244,7 @@ void write_texts() {
 TEST_CASE("fuzz: make_fuzz_seeds writes the seeds of all targets", "[.][seeds]") {
   write_lines();
   write_gateway();
+  write_adapters();
   write_models();
   write_architectures();
   write_split_models();

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -23,6 +24,13 @@ inline std::string bytes_of(const std::string& path) {
   std::ostringstream bytes;
   bytes << file.rdbuf();
   return bytes.str();
+}
+
+/// Writes a new file. Some file systems store a file that was emptied and written at once, which
+/// takes milliseconds.
+inline void write_file(const std::string& path, std::string_view bytes) {
+  std::filesystem::remove(path);
+  std::ofstream(path, std::ios::binary) << bytes;
 }
 
 /// Widths of 32 and more, so that Q8_0 fits every matrix A; heads of 8 rows.
@@ -61,7 +69,7 @@ class AdapterFolder {
                                       path(name)));
   }
   void write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path(name), std::ios::binary | std::ios::trunc) << bytes;
+    write_file(path(name), bytes);
   }
 
   Result<AdapterFile> open(std::string_view name,
