@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from dataclasses import dataclass
 
 import sentencepiece
@@ -31,6 +32,30 @@ def train_vocabulary(stories: list[str]) -> sentencepiece.SentencePieceProcessor
         unk_id=UNKNOWN_ID, bos_id=BOS_ID, eos_id=EOS_ID, pad_id=-1, num_threads=1, minloglevel=2,
         max_sentence_length=8192)
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+
+
+def varint(value: int) -> bytes:
+    """A number in the variable-length form of protocol buffers."""
+    return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + varint(value >> 7)
+
+
+def field(number: int, payload: bytes | int | float) -> bytes:
+    """One field of a protocol buffer."""
+    if isinstance(payload, float):
+        return varint(number << 3 | 5) + struct.pack("<f", payload)
+    if isinstance(payload, int):
+        return varint(number << 3) + varint(payload)
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def processor_of(metadata: dict) -> sentencepiece.SentencePieceProcessor:
+    """The vocabulary of a model file, in the form of SentencePiece (its sentencepiece_model.proto)."""
+    tables = (metadata[f"tokenizer.ggml.{name}"] for name in ("tokens", "scores", "token_type"))
+    pieces = b"".join(field(1, field(1, piece.encode()) + field(2, float(score)) + field(3, int(kind)))
+                      for piece, score, kind in zip(*tables))
+    trainer = field(3, 2) + field(35, 1)  # BPE with bytes as fallback
+    normalizer = field(1, b"identity") + field(3, 1) + field(4, 0) + field(5, 1)
+    return sentencepiece.SentencePieceProcessor(model_proto=pieces + field(2, trainer) + field(3, normalizer))
 
 
 def token_type(processor: sentencepiece.SentencePieceProcessor, token: int) -> int:
