@@ -1,16 +1,20 @@
 #include "tests/checks/local_model/local_adapters.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "common/expects.hpp"
 #include "common/random.hpp"
+#include "kernels/model/config.hpp"
 #include "kernels/numerics/f16.hpp"
 
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
 /// The largest value. A product of rows of a norm then stays near 1.
 constexpr float kReach = 1.0F / 16;
 
@@ -26,60 +30,105 @@ constexpr TargetOf kTargets[] = {{AdapterTarget::Query, &LayerWeights::query},
                                  {AdapterTarget::Up, &LayerWeights::ffn_up},
                                  {AdapterTarget::Down, &LayerWeights::ffn_down}};
 
-std::vector<std::byte> random_matrix(SeededRandom& random, TensorType type, std::size_t n) {
-  std::vector<std::byte> bytes(row_size_bytes(type, n));
-  for (std::size_t i = 0; i < n; ++i) {
+void fill_random(SeededRandom& random, TensorType type, std::span<std::byte> bytes) {
+  const std::size_t element_bytes = block_shape(type).size_bytes;
+  for (std::size_t at = 0; at < bytes.size(); at += element_bytes) {
     const float value = (static_cast<float>(random.below(1u << 16)) * 0x1p-15F - 1.0F) * kReach;
     const Half half = f16_from_f32(value);
-    if (type == TensorType::F32)
-      std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
-    else
-      std::memcpy(&bytes[i * sizeof half], &half, sizeof half);
+    std::memcpy(&bytes[at], type == TensorType::F32 ? static_cast<const void*>(&value) : &half,
+                element_bytes);
   }
-  return bytes;
+}
+
+/// The weights of random matrices: those that the layers have among the adapter's targets.
+std::vector<AdaptedWeight> random_weights(const LocalAdapter& adapter,
+                                          std::span<const LayerWeights> layers) {
+  std::vector<AdaptedWeight> weights;
+  for (std::uint32_t layer = 0; layer < layers.size(); ++layer) {
+    for (const TargetOf& of : kTargets) {
+      const WeightMatrix& weight = layers[layer].*of.weight;
+      const bool is_target = adapter.targets.empty() || adapter.targets.contains(of.target);
+      if (!weight.data || !is_target) continue;
+      weights.push_back({.layer = layer,
+                         .target = of.target,
+                         .type = adapter.type,
+                         .rank = adapter.rank,
+                         .scale = 2.0F,
+                         .n_in = weight.n_in,
+                         .n_out = weight.n_out});
+    }
+  }
+  return weights;
 }
 
 }  // namespace
+
+Result<LocalAdapter> LocalAdapter::open(const std::string& model_path, const std::string& path) {
+  const GgufFile model = TRY(GgufFile::open(model_path));
+  const ModelConfig config = TRY(read_config(model));
+  const std::filesystem::path whole = std::filesystem::absolute(path);
+  const UniqueFd folder(::open(whole.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return fail_file("opening " + whole.parent_path().string(), errno);
+  AdapterFile file = TRY(AdapterFile::open(folder.get(), whole.filename().string(), config));
+  return LocalAdapter{.file = std::make_shared<AdapterFile>(std::move(file))};
+}
+
+std::uint32_t max_rank(std::span<const LocalAdapter> adapters) {
+  std::uint32_t most = 0;
+  for (const LocalAdapter& adapter : adapters) {
+    if (!adapter.file) most = std::max(most, adapter.rank);
+    if (adapter.file)
+      for (const AdaptedWeight& weight : adapter.file->weights())
+        most = std::max(most, weight.rank);
+  }
+  return most;
+}
 
 LocalAdapters::LocalAdapters(std::span<const LocalAdapter> adapters,
                              std::span<const LayerWeights> layers)
     : adapters_(adapters.begin(), adapters.end()) {
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     matrices_.emplace_back(static_cast<std::uint32_t>(layers.size()));
-    for (std::uint32_t layer = 0; layer < layers.size(); ++layer)
-      for (const TargetOf& of : kTargets) add(i, layer, of.target, layers[layer].*of.weight);
+    const std::vector<AdaptedWeight> random = random_weights(adapters[i], layers);
+    const std::span<const AdaptedWeight> weights =
+        adapters[i].file ? adapters[i].file->weights() : std::span(random);
+    for (std::uint32_t number = 0; number < weights.size(); ++number)
+      add(i, weights[number], number);
   }
 }
 
-void LocalAdapters::add(std::size_t adapter, std::uint32_t layer, AdapterTarget target,
-                        const WeightMatrix& weight) {
-  const LocalAdapter& is = adapters_[adapter];
-  if (!weight.data || (!is.targets.empty() && !is.targets.contains(target))) return;
-  matrices_[adapter].of(layer, target) = {.type = is.type, .rank = is.rank, .scale = 2.0F};
-  for (const bool is_b : {false, true}) {
-    const std::uint32_t width = is_b ? weight.n_out : weight.n_in;
-    pieces_.push_back({adapter, layer, target, is_b, width, size_bytes_});
-    const std::size_t bytes = row_size_bytes(is.type, std::size_t{is.rank} * width);
-    size_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+void LocalAdapters::add(std::size_t adapter, const AdaptedWeight& weight, std::uint32_t number) {
+  matrices_[adapter].of(weight.layer, weight.target) = {
+      .type = weight.type, .rank = weight.rank, .scale = weight.scale};
+  for (const AdapterHalf half : {AdapterHalf::A, AdapterHalf::B}) {
+    const std::uint64_t bytes = leasehold::size_bytes(weight, half);
+    pieces_.push_back(
+        {adapter,
+         weight,
+         {.weight = number, .half = half, .offset = size_bytes_, .size_bytes = bytes}});
+    size_bytes_ += (bytes + kAdapterAlignment - 1) / kAdapterAlignment * kAdapterAlignment;
   }
 }
 
-void LocalAdapters::fill(LeasedMapping memory, Backend& backend, const GateSet& gates) {
+Result<void> LocalAdapters::fill(LeasedMapping memory, Backend& backend, const GateSet& gates) {
   memory_ = std::move(memory);
   std::vector<SeededRandom> random;
   for (const LocalAdapter& adapter : adapters_) random.emplace_back(adapter.seed);
   for (const Piece& piece : pieces_) {
-    const LocalAdapter& is = adapters_[piece.adapter];
     const Leased<std::byte> at =
-        memory_->writable_base() + static_cast<std::ptrdiff_t>(piece.offset_bytes);
-    const std::vector<std::byte> bytes =
-        random_matrix(random[piece.adapter], is.type, std::size_t{is.rank} * piece.width);
+        memory_->writable_base() + static_cast<std::ptrdiff_t>(piece.matrix.offset);
+    std::vector<std::byte> bytes(piece.matrix.size_bytes);
+    if (AdapterFile* file = adapters_[piece.adapter].file.get(); file != nullptr)
+      TRY(file->read(piece.matrix, 0, bytes));
+    else
+      fill_random(random[piece.adapter], piece.weight.type, bytes);
     backend.copy_in(
         {.gates = &gates},
         {.site = LaunchSite::Commit, .to = at, .from = bytes.data(), .size_bytes = bytes.size()});
-    LowRankMatrix& matrix = matrices_[piece.adapter].of(piece.layer, piece.target);
-    (piece.is_b ? matrix.b : matrix.a) = at;
+    LowRankMatrix& matrix = matrices_[piece.adapter].of(piece.weight.layer, piece.weight.target);
+    (piece.matrix.half == AdapterHalf::B ? matrix.b : matrix.a) = at;
   }
+  return {};
 }
 
 void LocalAdapters::choose(std::uint32_t sequence, std::optional<std::uint32_t> adapter) {

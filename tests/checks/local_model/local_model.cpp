@@ -42,7 +42,7 @@ std::uint32_t blocks_each(const LocalOptions& options) {
 Transformer::Limits step_limits(const LocalOptions& options) {
   return {.max_rows = options.max_rows,
           .max_logit_rows = options.max_rows,
-          .max_adapter_rank = options.adapters.empty() ? 0 : options.adapters.front().rank};
+          .max_adapter_rank = max_rank(options.adapters)};
 }
 
 BackendLimits limits_of(const LocalOptions& options, const ModelConfig& model) {
@@ -198,8 +198,8 @@ Result<void> LocalModel::Impl::load_adapters() {
   GateSet gates(++step, stops, listener());
   gates.add_engine_lease(TRY(shared.reader.dependency(kEngineLease)));
   gates.add_sequence({});
-  adapters.fill(TRY(allocate_blocks(adapters.size_bytes())), *backend, gates);
-  return {};
+  LeasedMapping of_adapters = TRY(allocate_blocks(adapters.size_bytes()));
+  return adapters.fill(std::move(of_adapters), *backend, gates);
 }
 
 Result<void> LocalModel::Impl::allocate_swap() {

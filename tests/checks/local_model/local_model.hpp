@@ -49,7 +49,7 @@ struct LocalOptions {
   std::uint32_t max_rows = 1;   ///< Most rows of a step.
   std::uint32_t sequences = 1;  ///< At most kMaxStepSequences.
   std::uint32_t positions = 256;
-  std::vector<LocalAdapter> adapters = {};  ///< None has a higher rank than the first.
+  std::vector<LocalAdapter> adapters = {};
   bool has_swap = false;  ///< Allocate swap memory as large as the KV memory; CPU only.
   /// Seed for a random order of the KV blocks; 0: in order.
   std::uint64_t scatter_seed = 0;
