@@ -24,7 +24,8 @@ def ours(options, model, *more):
     """The output of leasehold-perplexity."""
     command = [os.path.join(options.bin_dir, "leasehold-perplexity"), "--model", model, "--text", options.text,
                "--window", str(options.window), "--threads", str(options.threads), "--kv-type", options.kv_type,
-               "--reference-kv-type", options.reference_kv_type, "--arithmetic", options.arithmetic, *more]
+               "--reference-kv-type", options.reference_kv_type, "--arithmetic", options.arithmetic,
+               *(["--adapter", options.adapter] if options.adapter else []), *more]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise peer.Failure(done.returncode, done.stderr.decode(errors="replace").strip())
@@ -39,6 +40,8 @@ def compare_file(options, programs, model):
         os.remove(logits)  # left by the previous file
     arguments = ["-m", model, "-f", options.text, "-c", str(options.window), "-t", str(options.threads), "-ngl", "0",
                  "-ctk", options.kv_type, "-ctv", options.kv_type, "--kl-divergence-base", logits]
+    if options.adapter:
+        arguments += ["--lora", options.adapter]
     if options.windows:
         arguments += ["--chunks", str(options.windows)]
     programs.output_of(PROGRAM, *arguments)
@@ -133,6 +136,7 @@ def parse_options(arguments):
     parser.add_argument("--bin-dir", required=True, help="Directory of the programs")
     parser.add_argument("--peer", required=True, metavar="DIR", help="Folder with llama.cpp's llama-perplexity")
     parser.add_argument("--model", action="append", required=True, help="GGUF model file; repeatable")
+    parser.add_argument("--adapter", help="LoRA adapter of the model, a GGUF file")
     parser.add_argument("--text", required=True, help="Text to predict, UTF-8")
     parser.add_argument("--window", type=peer.in_range(1, 1 << 20), default=128, help="Tokens per window")
     parser.add_argument("--windows", type=peer.in_range(1, 1 << 20),

@@ -86,6 +86,9 @@ void declare(CLI::App& app, Options& options) {
   CLI::Option* const reference =
       app.add_option("--reference", options.measure.reference_path,
                      "GGUF model with the same vocabulary, to compare every prediction with");
+  app.add_option("--adapter", options.measure.adapter_path,
+                 "LoRA adapter of the model: a GGUF file or a folder of PEFT")
+      ->excludes(reference);
   CLI::Option* const window =
       app.add_option("--window", options.measure.window,
                      "Tokens per window; default: the model's context, at most 512");

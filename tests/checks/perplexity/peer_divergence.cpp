@@ -59,10 +59,10 @@ class Comparison {
                          .arithmetic = Arithmetic::F32,
                          .max_rows = kComparedRows,
                          .positions = config.window};
-    auto reference = TRY(LocalModel::load(options));
+    auto reference = TRY(load_adapted(config, options));
     options.kv_type = config.kv_type;
     options.arithmetic = config.arithmetic;
-    auto ours = TRY(LocalModel::load(std::move(options)));
+    auto ours = TRY(load_adapted(config, std::move(options)));
     return Comparison(std::move(peer), subject.bos, std::move(reference), std::move(ours));
   }
 

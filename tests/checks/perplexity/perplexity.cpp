@@ -32,13 +32,13 @@ Result<Subject> load(const PerplexityConfig& config, const std::string& path, st
   const GgufFile file = TRY(GgufFile::open(path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   std::vector<TokenId> tokens = TRY(tokenizer.encode(config.text));
-  return Subject{.model = TRY(LocalModel::load({.model_path = path,
-                                                .reference = config.reference_backend,
-                                                .threads = config.threads,
-                                                .kv_type = kv_type,
-                                                .arithmetic = arithmetic,
-                                                .max_rows = kRowsPerStep,
-                                                .positions = window})),
+  return Subject{.model = TRY(load_adapted(config, {.model_path = path,
+                                                    .reference = config.reference_backend,
+                                                    .threads = config.threads,
+                                                    .kv_type = kv_type,
+                                                    .arithmetic = arithmetic,
+                                                    .max_rows = kRowsPerStep,
+                                                    .positions = window})),
                  .tokens = std::move(tokens)};
 }
 
@@ -76,6 +76,15 @@ Result<void> score_window(Subject& subject, Subject* reference, std::span<const 
 }
 
 }  // namespace
+
+Result<std::unique_ptr<LocalModel>> load_adapted(const PerplexityConfig& config,
+                                                 LocalOptions options) {
+  if (config.adapter_path.empty()) return LocalModel::load(std::move(options));
+  options.adapters = {TRY(LocalAdapter::open(options.model_path, config.adapter_path))};
+  std::unique_ptr<LocalModel> model = TRY(LocalModel::load(std::move(options)));
+  model->use_adapter(0, 0);
+  return model;
+}
 
 Result<TextScore> measure_perplexity(const PerplexityConfig& config, const TokensDone& progress) {
   const GgufFile file = TRY(GgufFile::open(config.model_path));

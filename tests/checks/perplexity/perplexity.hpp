@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,6 +19,7 @@ namespace leasehold {
 struct PerplexityConfig {
   std::string model_path;
   std::string reference_path;  ///< Empty: none.
+  std::string adapter_path;    ///< LoRA adapter of the model; empty: none.
   std::string text;
   std::uint32_t window = 0;  ///< 0: the context of the model, at most 512.
   std::uint32_t threads = 1;
@@ -28,6 +30,11 @@ struct PerplexityConfig {
 };
 
 using TokensDone = std::function<void(std::uint64_t done, std::uint64_t total)>;
+
+/// Loads a model whose first sequence uses the adapter of the config, if it names one. Errors:
+/// those of loading either file.
+Result<std::unique_ptr<LocalModel>> load_adapted(const PerplexityConfig& config,
+                                                 LocalOptions options);
 
 /// Errors: those of loading; BadRequest for a text of fewer than two tokens, a window outside of 2
 /// to the model's context, or a reference that tokenizes the text differently.

@@ -123,6 +123,13 @@ class DriverTest(unittest.TestCase):
         self.assertEqual(first, f"{common} --check-window")
         self.assertTrue(second.startswith(f"{common} --peer-logits "))
 
+    def test_both_engines_get_the_adapter(self):
+        self.prepare("m", 1e-3, 1e-3)
+        self.run_driver("--adapter", "a.gguf")
+        self.assertIn(" --lora a.gguf", self.arguments_of("llama-perplexity")[-1])
+        for line in self.arguments_of("leasehold-perplexity"):
+            self.assertIn(" --adapter a.gguf ", line)
+
     def test_the_error_of_a_file_is_in_its_row_and_the_next_file_is_compared(self):
         self.prepare("m", 1e-3, 1e-3)
         code, output, _ = self.run_driver("--check", models=("lost.gguf", "m.gguf"))
