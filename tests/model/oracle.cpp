@@ -44,7 +44,8 @@ std::vector<OracleCase> read_oracle(const std::string& model_path, std::string_v
 
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
                                           std::function<void(ModelConfig&)> modify_config,
-                                          Arithmetic arithmetic) {
+                                          Arithmetic arithmetic,
+                                          const std::vector<LocalAdapter>& adapters) {
   std::vector<LocalRow> rows;
   for (const TokenId token : one.teacher_forced_tokens())
     rows.push_back({.token = token, .wants_logits = rows.size() + 1 >= one.prompt.size()});
@@ -54,8 +55,10 @@ std::vector<Logits> teacher_forced_logits(const std::string& model_path, const O
                                  .arithmetic = arithmetic,
                                  .max_rows = n_rows,
                                  .positions = n_rows,
+                                 .adapters = adapters,
                                  .modify_config = std::move(modify_config)});
   if (!model) throw std::runtime_error(model.error().detail);
+  if (!adapters.empty()) (*model)->use_adapter(0, 0);
   must((*model)->forward(rows));
   std::vector<Logits> all;
   for (std::uint32_t i = 0; i < one.steps.size(); ++i) {

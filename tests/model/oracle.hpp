@@ -35,9 +35,11 @@ std::vector<OracleCase> read_oracle(const std::string& model_path,
 using Logits = std::vector<double>;  // [n_vocab]
 
 /// Our logits from one forward pass with keys and values in F32; one entry per step of the case.
+/// `adapters`: none, or the adapter of the text.
 std::vector<Logits> teacher_forced_logits(const std::string& model_path, const OracleCase& one,
                                           std::function<void(ModelConfig&)> modify_config = {},
-                                          Arithmetic arithmetic = Arithmetic::F32);
+                                          Arithmetic arithmetic = Arithmetic::F32,
+                                          const std::vector<LocalAdapter>& adapters = {});
 std::vector<Logits> teacher_forced_logits(PlainModel& model, const OracleCase& one);
 
 /// Agreement over all steps of an oracle.

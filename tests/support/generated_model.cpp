@@ -6,7 +6,6 @@
 #include "tools/make_model/write_model.hpp"
 
 namespace leasehold::testing {
-namespace {
 
 make_model::ModelRequest request_for(const Family& family) {
   make_model::ModelRequest request{.architecture = family.architecture,
@@ -45,8 +44,6 @@ make_model::ModelRequest request_for(const Family& family) {
   }
   return request;
 }
-
-}  // namespace
 
 const Family& family_named(std::string_view name) {
   for (const std::span<const Family> families :

@@ -208,6 +208,9 @@ inline constexpr Family kRecurrentFamilies[] = {
      .state_heads = 4},
 };
 
+/// What a family's model is made from.
+make_model::ModelRequest request_for(const Family& family);
+
 /// Returns the family with that name. Throws if there is none.
 const Family& family_named(std::string_view name);
 

@@ -24,6 +24,9 @@ class PlainModel {
   /// a file that does not load.
   explicit PlainModel(const std::string& path, std::uint32_t n_context = 0);
 
+  /// Adds alpha / rank · B·A of a GGUF adapter to each weight that it changes.
+  void add_adapter(const std::string& path);
+
   /// Returns the logits after one more token.
   Vector next(std::int32_t token);
 
