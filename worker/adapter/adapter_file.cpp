@@ -51,7 +51,7 @@ Result<void> check_text(const GgufFile& gguf, const FileBelow& file, std::string
                                   printable_excerpt(value), wanted));
 }
 
-/// α; 0 stands for the rank of each matrix.
+/// α; 0 means the rank of each matrix.
 Result<float> read_alpha(const GgufFile& gguf, const FileBelow& file) {
   const auto alpha = TRY(gguf.get_or<float>("adapter.lora.alpha", 0.0F));
   if (std::isfinite(alpha)) return alpha;
