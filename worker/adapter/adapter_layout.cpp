@@ -57,8 +57,8 @@ Result<AdapterLayout> make_adapter_layout(std::span<const AdaptedWeight> weights
       const std::uint64_t bytes = size_bytes(weights[i], half);
       if (bytes > extent_bytes)
         return fail(Errc::UnsupportedModel,
-                    fmt::format("{} takes {} bytes, and one extent has {}; give the worker larger "
-                                "blocks or train with a lower rank",
+                    fmt::format("{} takes {} bytes, and one extent has {}; start the broker with a "
+                                "lower --max-extents, or train with a lower rank",
                                 name(weights[i], half), bytes, extent_bytes));
       layout.pieces.push_back({.weight = i, .half = half, .size_bytes = bytes});
     }
