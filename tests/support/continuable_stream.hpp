@@ -1,4 +1,5 @@
-/// Reads the answer of a continuable stream (worker/http/answer_output.hpp) as a gateway does.
+/// Reads the answer of a continuable stream (worker/http/answers/answer_output.hpp) as a gateway
+/// does.
 #pragma once
 
 #include <catch2/catch.hpp>

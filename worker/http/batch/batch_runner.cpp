@@ -12,11 +12,11 @@
 
 #include "common/metrics/batch_lines.hpp"
 #include "worker/batch/batch_lines.hpp"
-#include "worker/http/answer_driver.hpp"
+#include "worker/http/answers/answer_driver.hpp"
+#include "worker/http/answers/embeddings_driver.hpp"
 #include "worker/http/batch/batch_input.hpp"
 #include "worker/http/batch/former_tenants.hpp"
 #include "worker/http/batch/line_stream.hpp"
-#include "worker/http/embeddings_driver.hpp"
 #include "worker/http/on_pool.hpp"
 
 namespace leasehold::http {

@@ -10,7 +10,7 @@
 
 #include "tests/support/tiny_tokenizer.hpp"
 #include "tests/unit/worker/http/fake_client.hpp"
-#include "worker/http/answer_driver.hpp"
+#include "worker/http/answers/answer_driver.hpp"
 #include "worker/http/api/api_answer.hpp"
 
 namespace leasehold::http {

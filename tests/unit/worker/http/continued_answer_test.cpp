@@ -6,7 +6,7 @@
 #include "tests/support/continuable_stream.hpp"
 #include "tests/unit/worker/http/fake_client.hpp"
 #include "tests/unit/worker/text/tokenizer/byte_vocabulary.hpp"
-#include "worker/http/answer_driver.hpp"
+#include "worker/http/answers/answer_driver.hpp"
 #include "worker/http/exchange.hpp"
 #include "worker/text/sampling/generated_text.hpp"
 

@@ -1,4 +1,4 @@
-#include "worker/http/answer_output.hpp"
+#include "worker/http/answers/answer_output.hpp"
 
 #include <fmt/format.h>
 

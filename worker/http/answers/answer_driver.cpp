@@ -1,7 +1,6 @@
-#include "worker/http/answer_driver.hpp"
+#include "worker/http/answers/answer_driver.hpp"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -10,11 +9,10 @@
 
 #include "common/machine/confined.hpp"
 #include "ipc/http/async_value.hpp"
-#include "worker/http/answer_output.hpp"
+#include "worker/http/answers/answer_output.hpp"
+#include "worker/http/answers/answer_run.hpp"
 #include "worker/http/api/choice_text.hpp"
 #include "worker/http/api/emitted_tokens.hpp"
-#include "worker/http/choice_progress.hpp"
-#include "worker/http/generations.hpp"
 #include "worker/http/on_pool.hpp"
 #include "worker/http/session_config.hpp"
 #include "worker/text/grammar/compile.hpp"
@@ -23,9 +21,6 @@ namespace leasehold::http {
 namespace {
 
 using boost::asio::awaitable;
-
-/// The most events that the driver handles before it writes and lets other connections run.
-constexpr int kMaxEventsPerWrite = 64;
 
 bool is_refused(const wire::ResponseFormat& format) {
   const auto kind = format.strict ? GrammarKind::JsonSchema : GrammarKind::LenientJsonSchema;
@@ -39,7 +34,7 @@ class AnswerDriver {
         stream_(stream),
         caller_(std::move(caller)),
         request_(std::move(request)),
-        progress_(choices_of(request_), request_.n),
+        run_(shared, stream, caller_, ChoiceProgress(choices_of(request_), request_.n)),
         output_(request_) {}
   AnswerDriver(const AnswerDriver&) = delete;
   AnswerDriver& operator=(const AnswerDriver&) = delete;
@@ -48,7 +43,6 @@ class AnswerDriver {
 
  private:
   awaitable<void> take_emitted(std::uint32_t choice, const wire::RequestSubmit& submit);
-  awaitable<void> await_events();
   awaitable<void> flush();
   awaitable<void> write_events();
   std::optional<Duration> time_to_heartbeat() const;
@@ -60,8 +54,6 @@ class AnswerDriver {
   awaitable<void> write_body(std::function<std::string()> work);
   std::function<void()> keep_lease() const;
   void stop_generating();
-  RunningAnswer as_running();
-  void end_if_stopped();
   Error unknown_event(std::uint32_t last) const;
   std::optional<Error> error_of(const client::Ended& ended) const;
   bool goes_on() const { return !output_.is_answered() && !stream_.is_gone() && !shared_.closing; }
@@ -70,13 +62,10 @@ class AnswerDriver {
   HttpStream& stream_;
   Caller caller_;
   ApiRequest request_;
-  std::shared_ptr<Generations> generations_;
+  AnswerRun run_;
   std::vector<ChoiceText> texts_;
-  ChoiceProgress progress_;
   AnswerOutput output_;
   std::vector<RequestId> request_ids_;  // of the choices, in the worker
-  std::optional<Error> stopped_by_;     // set by RunningAnswers::end
-  bool ends_at_once_ = false;           // does not wait for the worker's end of its choices
 };
 
 Error AnswerDriver::unknown_event(std::uint32_t last) const {
@@ -101,15 +90,15 @@ awaitable<void> AnswerDriver::run() {
     texts_.emplace_back(i, request_, configs.back().request, *shared_.deps.tokenizer);
     co_await take_emitted(i, configs.back().request);
   }
-  generations_ =
-      Generations::start(*shared_.deps.io, shared_.timers, std::move(configs), keep_lease());
-  stream_.watch([generations = generations_] { generations->wake(); });
-  const RunningAnswers::Registration registration(shared_.running_answers, as_running());
+  run_.start(std::move(configs), keep_lease());
+  RunningAnswer running = run_.as_running(answer_id(request_));
+  running.choices = [this] { return run_.progress().running(request_ids_); };
+  const RunningAnswers::Registration registration(shared_.running_answers, std::move(running));
   while (goes_on()) {
-    co_await await_events();
-    if (generations_->take_wake()) co_await stream_.probe();
+    co_await run_.await_events(time_to_heartbeat());
     take_waiting();
-    end_if_stopped();
+    const auto ended_by = run_.must_end();
+    if (ended_by && goes_on()) output_.fail_with(*ended_by, stream_.labels().x_request_id);
     if (auto refused = output_.take_refused()) co_await name_schema(*std::move(refused));
     if (auto work = output_.take_body_work()) co_await write_body(std::move(work));
     co_await flush();
@@ -130,9 +119,9 @@ awaitable<void> AnswerDriver::take_emitted(std::uint32_t choice,
   EmittedMessages messages(submit, *shared_.deps.tokenizer);
   for (const std::int32_t token : submit.emitted) {
     const wire::TokenEmitted message = messages.next(token);
-    progress_.note_token(choice);
-    output_.skip(texts_[choice].add(message), progress_.usage());
-    if (message.position % kMaxEventsPerWrite == kMaxEventsPerWrite - 1)
+    run_.progress().note_token(choice);
+    output_.skip(texts_[choice].add(message), run_.progress().usage());
+    if (message.position % AnswerRun::kMaxEventsPerTurn == AnswerRun::kMaxEventsPerTurn - 1)
       co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
   }
 }
@@ -150,54 +139,21 @@ awaitable<void> AnswerDriver::write_events() {
   co_await stream_.write_events(std::move(events), follows);
 }
 
-RunningAnswer AnswerDriver::as_running() {
-  return {.id = answer_id(request_),
-          .tenant = caller_.tenant,
-          .key = caller_.key_id,
-          .x_request_id = stream_.labels().x_request_id,
-          .began_at = shared_.deps.clock->now(),
-          .choices = [this] { return progress_.running(request_ids_); },
-          .end =
-              [this](const Error& why, bool at_once) {
-                stopped_by_ = why;
-                ends_at_once_ = at_once;
-                generations_->wake();
-              }};
-}
-
-/// The worker ends the choices that it has. A choice without a lease would be submitted again, and
-/// one that was moved would run on.
-void AnswerDriver::end_if_stopped() {
-  const bool ends = stopped_by_ && (ends_at_once_ || progress_.any_lacks_lease());
-  if (ends && goes_on()) output_.fail_with(*stopped_by_, stream_.labels().x_request_id);
-}
-
-/// Waits for events. If some are queued already, it only lets other connections run.
-awaitable<void> AnswerDriver::await_events() {
-  if (generations_->has_waiting()) {
-    co_await boost::asio::post(*shared_.deps.io, boost::asio::use_awaitable);
-    co_return;
-  }
-  std::optional<CountedIn> waiting;
-  if (progress_.all_await_lease()) waiting.emplace(shared_.counts.awaiting_lease);
-  co_await generations_->changed(time_to_heartbeat());
-}
-
 /// How long until the stream sends a heartbeat; nothing if it sends none. A stream may be silent
 /// while a prompt is read, a lease is replaced, or the tokens do not make a whole event. Before a
 /// worker has accepted a choice, no heartbeat is sent, because the status may still be a refusal;
 /// the beats of a continuable stream begin at once, because a gateway must tell waiting from death.
 std::optional<Duration> AnswerDriver::time_to_heartbeat() const {
   if (request_.beat) return std::max(Duration::zero(), Duration(*request_.beat) - output_.silent());
-  const bool is_begun = output_.is_begun() || progress_.any_runs();
+  const bool is_begun = output_.is_begun() || run_.progress().any_runs();
   if (!request_.stream || !is_begun || shared_.deps.heartbeat == Duration::zero())
     return std::nullopt;
   return std::max(Duration::zero(), shared_.deps.heartbeat - output_.silent());
 }
 
 void AnswerDriver::take_waiting() {
-  for (int taken = 0; taken < kMaxEventsPerWrite && goes_on(); ++taken) {
-    auto event = generations_->next();
+  for (int taken = 0; taken < AnswerRun::kMaxEventsPerTurn && goes_on(); ++taken) {
+    auto event = run_.generations().next();
     if (!event) return;
     take(*std::move(event));
   }
@@ -210,13 +166,13 @@ std::function<void()> AnswerDriver::keep_lease() const {
 }
 
 void AnswerDriver::stop_generating() {
-  if (generations_->was_unread()) return;  // generation has stopped already
+  if (run_.generations().was_unread()) return;  // generation has stopped already
   const bool may_resume = request_.submit.resumable && !output_.is_answered() && !shared_.closing;
-  may_resume ? generations_->leave() : generations_->cancel();
+  may_resume ? run_.generations().leave() : run_.generations().cancel();
 }
 
 std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
-  if (generations_->was_unread())
+  if (run_.generations().was_unread())
     return Error{Errc::QueueFull,
                  output_.ids() ? "too much of the stream was unread; send the request again with "
                                  "the last id as Last-Event-ID"
@@ -226,19 +182,14 @@ std::optional<Error> AnswerDriver::error_of(const client::Ended& ended) const {
   return shared_.deps.stopping;
 }
 
-/// Logs errors that are not the client's where an operator sees them by default.
 void AnswerDriver::fail_with(const Error& error) {
-  const auto level = status_of(error) >= 500 ? spdlog::level::info : spdlog::level::debug;
-  spdlog::log(level, "HTTP request failed tenant={} request={} code={} reason=\"{}\"{}",
-              caller_.tenant.value, request_.submit.request_id.value, name(error.code),
-              error.detail, stream_.labels().log_text());
-  shared_.note_failure(caller_.tenant, error);
+  run_.note_failure(request_.submit.request_id, error);
   if (output_.is_begun()) stream_.note_error(error.code);
   output_.fail_with(error, stream_.labels().x_request_id);
 }
 
 void AnswerDriver::take(Generations::Event event) {
-  if (const auto held_back = progress_.note(event)) return fail_with(*held_back);
+  if (const auto held_back = run_.progress().note(event)) return fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
   if (auto* prompt = std::get_if<client::PromptLogprobsArrived>(&event.event))
     return text.add(std::move(prompt->logprobs));
@@ -249,8 +200,8 @@ void AnswerDriver::take(Generations::Event event) {
   const std::uint32_t end = ended->delivered_tokens;
   if (const auto error = error_of(*ended)) return fail_with(*error);
   if (output_.ids() && output_.ids()->is_beyond(end)) return fail_with(unknown_event(end));
-  output_.end_choice(text.end(ended->text, ended->reason), end, progress_.usage());
-  if (progress_.all_ended()) output_.end(end, progress_.usage());
+  output_.end_choice(text.end(ended->text, ended->reason), end, run_.progress().usage());
+  if (run_.progress().all_ended()) output_.end(end, run_.progress().usage());
 }
 
 /// A token that another host has sent arrives here only if this worker generates it again. It must
@@ -258,8 +209,9 @@ void AnswerDriver::take(Generations::Event event) {
 void AnswerDriver::take(std::size_t choice, const wire::TokenEmitted& token) {
   const auto sent = emitted_of(request_, choice);
   ChoicePart part = texts_[choice].add(token);
-  if (token.position >= sent.size()) return output_.add(std::move(part), token, progress_.usage());
-  output_.skip(std::move(part), progress_.usage());
+  if (token.position >= sent.size())
+    return output_.add(std::move(part), token, run_.progress().usage());
+  output_.skip(std::move(part), run_.progress().usage());
   const std::int32_t expected = sent[token.position];
   if (token.token == expected) return;
   fail_with({Errc::BadRequest,
