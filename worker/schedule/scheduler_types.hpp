@@ -47,8 +47,8 @@ struct SchedulerLimits {
     return {.max_context = max_context, .n_groups = 1 + window.n_groups};
   }
   WindowShape window_shape() const { return {.window = window, .step_rows = token_budget}; }
-  /// The first of `n_blocks` known blocks whose layers with a window a text keeps if it goes on
-  /// `more_positions` after these blocks; `n_blocks` for a model without such layers.
+  /// A text that goes on `more_positions` after `n_blocks` known blocks keeps, in its layers with a
+  /// window, the blocks from this one on; `n_blocks` for a model without such layers.
   std::uint32_t first_window(std::uint32_t n_blocks, std::uint32_t more_positions = 0) const {
     const std::uint32_t committed = n_blocks * tokens_per_block + more_positions;
     return window.n_groups == 0 ? n_blocks : std::min(n_blocks, window_shape().first(committed));
@@ -62,7 +62,7 @@ struct SchedulerLimits {
     const std::uint32_t blocks = blocks_per_group(n_positions);
     return blocks + window_shape().most_blocks(blocks);
   }
-  /// The most positions for which `blocks` blocks are enough.
+  /// The most positions for which `blocks` blocks are enough: the inverse of `blocks_for`.
   std::uint64_t positions_in(std::uint32_t blocks) const {
     const std::uint32_t in_windows = window_shape().most_blocks(blocks);
     return std::uint64_t{
