@@ -96,7 +96,7 @@ TEST_CASE_METHOD(HostAlone, "part: a lowering that arrives late cannot follow a 
   const auto lowering = a.next_write();
   REQUIRE(lowering);
   a.part.failed();            // it is on its way
-  a.part.wants(requests(3));  // as the ledger still says
+  a.part.wants(requests(8));  // as the ledger still says
   REQUIRE(a.run());
   CHECK(a.limit() == requests(8));
   CHECK(!cell.etcd.execute(*lowering).succeeded);
@@ -106,7 +106,7 @@ TEST_CASE_METHOD(HostAlone, "part: a limit that was lowered and not yet returned
   a.part.wants({});
   REQUIRE(a.run());
   CHECK(a.limit() == Share());
-  a.part.wants(requests(3));  // before the broker has confirmed
+  a.part.wants(requests(8));  // before the broker has confirmed
   REQUIRE(a.run());
   CHECK(a.limit() == requests(8));
 }
@@ -218,6 +218,28 @@ TEST_CASE_METHOD(HostAlone,
   REQUIRE(b.run());
   CHECK(b.limit() == requests(4));
   CHECK(cell.etcd.revision() == before);
+}
+
+TEST_CASE_METHOD(HostAlone, "part: a host that gives some up asks no other host for more") {
+  Host b(cell, "b", 8);
+  for (Host* host : {&b, &a, &a, &b}) {
+    host->part.look_again();
+    REQUIRE(host->run());
+    host->apply();
+  }
+  Host c(cell, "c", 8);
+  REQUIRE(c.run());
+  CHECK(cell.mail("b") == kWantedMail);
+  cell.etcd.execute(
+      {.conditions = {}, .success = {etcd::Delete{kKeys.mail_of(HostName{"b"})}}, .failure = {}});
+  for (int i = 0; i < 2; ++i) {
+    a.part.look_again();
+    REQUIRE(a.run());
+    a.apply();
+  }
+  CHECK(a.recorded().concurrent == 3);
+  CHECK(cell.has_mail("c"));
+  CHECK(!cell.has_mail("b"));  // it has four, but c has asked it
 }
 
 TEST_CASE("part: a host that returns its part leaves all to the one that remains") {
