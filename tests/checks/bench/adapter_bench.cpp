@@ -18,12 +18,12 @@ constexpr std::uint32_t kContext = 64;
 constexpr std::uint32_t kRank = 16;
 constexpr std::uint32_t kNarrowRank = 8;
 
-struct StepShape {
+struct AdapterStep {
   const char* name;
   std::uint32_t sequences;
   bool is_prompt = false;
 };
-constexpr StepShape kShapes[] = {
+constexpr AdapterStep kAdapterSteps[] = {
     {"1 row", 1}, {"8 rows", 8}, {"32 rows", kSequences}, {"prompt", 1, true}};
 
 /// Which adapter sequence s uses: first + s · step.
@@ -51,7 +51,7 @@ void choose(LocalModel& model, const Use* use) {
     model.use_adapter(s, use != nullptr ? std::optional(use->first + s * use->step) : std::nullopt);
 }
 
-Result<double> step_ms(LocalModel& model, const StepShape& shape,
+Result<double> step_ms(LocalModel& model, const AdapterStep& shape,
                        const AdapterBenchConfig& config) {
   const std::uint32_t position = shape.is_prompt ? 0 : kContext;
   for (std::uint32_t s = 0; s < shape.sequences; ++s) model.restart(s, position);
@@ -62,8 +62,8 @@ Result<double> step_ms(LocalModel& model, const StepShape& shape,
 }
 
 /// Runs a step of each use, the base model's among them.
-Result<void> add_steps(LocalModel& model, const StepShape& shape, const AdapterBenchConfig& config,
-                       Samples& samples) {
+Result<void> add_steps(LocalModel& model, const AdapterStep& shape,
+                       const AdapterBenchConfig& config, Samples& samples) {
   const auto add = [&](const char* name, const Use* use) -> Result<void> {
     choose(model, use);
     samples[fmt::format("step_ms.{}.{}", name, shape.name)].push_back(
@@ -89,9 +89,9 @@ Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config) {
                                            .adapters = adapters()}));
   Samples samples;
   for (std::uint32_t round = 0; round < config.rounds; ++round)
-    for (const StepShape& shape : kShapes) TRY(add_steps(*model, shape, config, samples));
+    for (const AdapterStep& shape : kAdapterSteps) TRY(add_steps(*model, shape, config, samples));
   nlohmann::json json = figures_of(samples, Statistic::Least);
-  for (const StepShape& shape : kShapes)
+  for (const AdapterStep& shape : kAdapterSteps)
     for (const Use& use : kUses) {
       const FigureRow ratio{fmt::format("ratio.{}.{}", use.name, shape.name), Statistic::Least,
                             fmt::format("step_ms.{}.{}", kBase, shape.name),
