@@ -14,6 +14,7 @@
 
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
 
 namespace leasehold {
 
@@ -23,7 +24,7 @@ class AdapterMatrices;
 struct LoadedAdapter {
   std::string name;
   std::uint32_t version = 0;
-  std::string digest;            ///< SHA-256 of the file, in lower hex.
+  ContentDigest digest;          ///< Of the file.
   LeaseId lease;                 ///< Holds the matrices; a step that reads them depends on it.
   std::uint64_t size_bytes = 0;  ///< Of all matrices.
   /// The addresses lie in the lease's memory. They are read only while the lease is mapped: the
