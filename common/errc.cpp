@@ -154,6 +154,12 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {CellLost, "CellLost", true, Tenant,
      "This host has lost its cell, so it may not run the cell's tenants",
      "try again in a moment, or on another host; `brokerctl status` shows the ceiling"},
+    {UnknownAdapter, "UnknownAdapter", false, Tenant,
+     "No adapter of this name is registered for the tenant, or it was removed",
+     "choose one of `brokerctl adapters`, or register it with `brokerctl adapters add`"},
+    {QuotaAdapters, "QuotaAdapters", true, Tenant,
+     "The tenant's adapters, or the shared ones, would be more or larger than allowed",
+     "unload an adapter that is not in use, or raise the limit that the error names"},
 }};
 
 static_assert(rows_follow_errc(kRows));
@@ -172,13 +178,13 @@ std::string_view name(Errc code) {
 }
 
 std::string_view name(FailureScope scope) {
-  constexpr std::string_view kNames[] = {"tenant", "engine", "shared"};
+  constexpr std::string_view kNames[] = {"tenant", "engine", "shared", "adapter"};
   return kNames[static_cast<unsigned>(scope)];
 }
 
 std::optional<FailureScope> failure_scope_from_name(std::string_view text) {
   for (const FailureScope scope :
-       {FailureScope::Tenant, FailureScope::Engine, FailureScope::Shared}) {
+       {FailureScope::Tenant, FailureScope::Engine, FailureScope::Shared, FailureScope::Adapter}) {
     if (text == name(scope)) return scope;
   }
   return std::nullopt;

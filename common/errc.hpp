@@ -74,9 +74,12 @@ enum class Errc : std::uint8_t {
   RequestCancelled,
   // Cells, placed here for the same reason.
   CellLost,
+  // Adapters, placed here for the same reason.
+  UnknownAdapter,
+  QuotaAdapters,
 };
 
-inline constexpr int kErrcCount = static_cast<int>(Errc::CellLost) + 1;
+inline constexpr int kErrcCount = static_cast<int>(Errc::QuotaAdapters) + 1;
 
 /// The name as it appears on every wire: "LeaseFenced".
 std::string_view name(Errc code);
@@ -107,12 +110,13 @@ constexpr bool is_lease_ended(Errc code) {
 
 /// The tenants of a worker that a failure concerns.
 enum class FailureScope : std::uint8_t {
-  Tenant,  ///< The request, its lease or its tenant; the other tenants continue.
-  Engine,  ///< Every tenant of the worker.
-  Shared,  ///< The requests that read a published text; they may continue under their own leases.
+  Tenant,   ///< The request, its lease or its tenant; the other tenants continue.
+  Engine,   ///< Every tenant of the worker.
+  Shared,   ///< The requests that read a published text; they may continue under their own leases.
+  Adapter,  ///< The requests that use an adapter; they may continue under their own leases.
 };
 
-/// "tenant", "engine" or "shared".
+/// "tenant", "engine", "shared" or "adapter".
 std::string_view name(FailureScope scope);
 
 /// The inverse of `name`; nothing for another text.

@@ -47,6 +47,7 @@ Result<StrongName<Tag>> StrongName<Tag>::parse(std::string_view text) {
 
 template struct StrongName<TenantTag>;
 template struct StrongName<RequestTag>;
+template struct StrongName<struct AdapterTag>;
 template struct StrongName<struct ApiKeyTag>;
 template struct StrongName<struct CellTag>;
 template struct StrongName<struct CellHostTag>;

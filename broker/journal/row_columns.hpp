@@ -105,7 +105,7 @@ void describe(IsRow<LeaseRow> auto& row, auto& columns) {
   columns.key("slot", row.id.slot);
   columns.key("generation", row.id.generation);
   columns.column("attachment", row.worker);
-  columns.column("scope", row.scope, wire::LeaseScope::Shared);
+  columns.column("scope", row.scope, wire::LeaseScope::Adapter);
   columns.column("state", row.state, LeaseState::Fenced);
   columns.column("reason", row.reason, kLastRevokeReason);
   columns.column("revoked_ns", row.revoked_ns);

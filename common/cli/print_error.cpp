@@ -58,6 +58,10 @@ std::string printable(std::string_view text, std::string_view kept) {
 std::string_view error_hint(const Error& error) {
   if (error.code == Errc::Draining && error.scope == FailureScope::Tenant)
     return "try again later; only an operator can end a drain";
+  if (error.scope == FailureScope::Adapter && is_lease_ended(error.code))
+    return "submit again; the worker loads the adapter again unless it was removed";
+  if (error.scope == FailureScope::Adapter && error.code == Errc::FileCorrupt)
+    return "restore the file, or make a new version with `brokerctl adapters add`";
   if (error.scope != FailureScope::Shared) return error_hint(error.code);
   if (is_lease_ended(error.code)) {
     return "publish the text again with `brokerctl prefix publish`; its readers submit again, "

@@ -130,7 +130,8 @@ RetryDecision after_completed(const Error& error, const RetryContext& retry_cont
                          error.retry_after_ms > 0 ||
                          (is_retryable(error.code) && error.code != Errc::TimedOut);
   if (!retry_context.rebind || !resumable) return std::unexpected(error);
-  const bool lease_is_good = engine_recovers(error) || error.scope == FailureScope::Shared;
+  const bool lease_is_good = engine_recovers(error) || error.scope == FailureScope::Shared ||
+                             error.scope == FailureScope::Adapter;
   return retry_or_give_up(error, !lease_is_good, retry_context, policy);
 }
 

@@ -9,7 +9,7 @@ namespace leasehold::events {
 constexpr std::string_view kKinds[] = {"extent", "weights"};
 constexpr std::string_view kAwaited[] = {"ping_reply", "answer", "delivery", "fence_proof",
                                          "unmap"};
-constexpr std::string_view kEventScopes[] = {"", "engine", "tenant", "shared"};
+constexpr std::string_view kEventScopes[] = {"", "engine", "tenant", "shared", "adapter"};
 constexpr std::string_view kReplacementStates[] = {"begun", "done", "dropped"};
 constexpr std::string_view kServiceStates[] = {"out_of_service", "in_service", "asleep", "waking"};
 
@@ -27,7 +27,9 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kNames = {"le
                                                                              "worker_replacement",
                                                                              "worker_service",
                                                                              "key_expired",
-                                                                             "cell_membership"};
+                                                                             "cell_membership",
+                                                                             "adapter_loaded",
+                                                                             "adapter_evicted"};
 
 void describe(Is<LeaseStateChanged> auto& e, auto& fields) {
   fields.field("lease", e.lease);
@@ -135,6 +137,24 @@ void describe(Is<KeyExpired> auto& e, auto& fields) {
 void describe(Is<CellMembership> auto& e, auto& fields) {
   fields.field("cell", e.cell);
   fields.field("incarnation", e.incarnation);
+}
+
+void describe(Is<AdapterLoaded> auto& e, auto& fields) {
+  fields.field("adapter", e.adapter);
+  fields.field("version", e.version);
+  fields.field("tenant", e.tenant, TextRule::NameOrEmpty);
+  fields.field("lease", e.lease);
+  fields.field("worker", e.worker, TextRule::Name);
+  fields.field("size_bytes", e.size_bytes);
+}
+
+void describe(Is<AdapterEvicted> auto& e, auto& fields) {
+  fields.field("adapter", e.adapter);
+  fields.field("version", e.version);
+  fields.field("tenant", e.tenant, TextRule::NameOrEmpty);
+  fields.field("lease", e.lease);
+  fields.field("worker", e.worker, TextRule::Name);
+  fields.field("reason", e.reason, EnumCount{kRevokeReasonCount});
 }
 
 template <class Alternative>

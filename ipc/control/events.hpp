@@ -103,11 +103,12 @@ struct LeaseDraining {
 /// was refused and for a key that could not be stored; other refused calls leave no action.
 struct OperatorAction {
   /// "admit", "remove", "revoke", "publish", "drain", "undrain", "replace", "sleep", "wake",
-  /// "quarantine_release", "key_create", "key_update", "key_revoke" or "cancel". The journal and
+  /// "quarantine_release", "key_create", "key_update", "key_revoke", "cancel", "adapter_add",
+  /// "adapter_remove", "adapter_load" or "adapter_unload". The journal and
   /// `operator_action.list` use the same words.
   std::string action;
   /// "tenant:acme", "lease:17.4", "worker:w1", "part:blk.1@w1", "extent:5", "region:3", "key:0f…",
-  /// "request:acme/req-1@w1"
+  /// "request:acme/req-1@w1", "adapter:support", "adapter:support@w1"
   std::string object;
   std::uint32_t uid = 0;
   /// The operator's reason, or why a key was not stored; empty for the other actions.
@@ -173,10 +174,30 @@ struct CellMembership {
   std::uint64_t incarnation = 0;
 };
 
-using Event =
-    std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep, Rebind,
-                 RequestCompletedEvent, OperatorAction, WorkerUntrusted, WorkerUnresponsive,
-                 LeaseDraining, WorkerReplacement, WorkerService, KeyExpired, CellMembership>;
+/// `adapter_loaded`: a worker has filled the lease of an adapter, which requests can use now.
+struct AdapterLoaded {
+  AdapterName adapter;
+  std::uint32_t version = 0;
+  std::string tenant;  ///< Its owner; empty: shared.
+  LeaseId lease;
+  std::string worker;
+  std::uint64_t size_bytes = 0;  ///< Memory of the lease.
+};
+
+/// `adapter_evicted`: the lease of an adapter has ended.
+struct AdapterEvicted {
+  AdapterName adapter;
+  std::uint32_t version = 0;
+  std::string tenant;  ///< See AdapterLoaded.
+  LeaseId lease;
+  std::string worker;
+  RevokeReason reason = RevokeReason::None;  ///< ModelUnloaded: the worker needed the memory.
+};
+
+using Event = std::variant<LeaseStateChanged, RegionStateChanged, ForwardRevoked, BatchedDecodeStep,
+                           Rebind, RequestCompletedEvent, OperatorAction, WorkerUntrusted,
+                           WorkerUnresponsive, LeaseDraining, WorkerReplacement, WorkerService,
+                           KeyExpired, CellMembership, AdapterLoaded, AdapterEvicted>;
 
 std::string_view name(const Event& event);
 

@@ -9,13 +9,14 @@
 /// milliseconds with the unit in the name.
 ///
 /// Calls to the broker that change state carry a `request_id`, except those of cell/cell.hpp,
-/// `lease.attach`, `lease.drained`, `lease.redeliver`, `request.stop`, `step.watch`, `step.report`
-/// and `usage_record.report`, which may be repeated. A repeated call with the same id and
-/// parameters gets the same reply; with other parameters it gets RequestIdConflict. Retryable
-/// errors and the replies to `lease.renew`, `lease.hold` and `worker.attach` are not cached: the
-/// broker decides these calls again.
+/// `adapter.filled`, `adapter.close`, `lease.attach`, `lease.drained`, `lease.redeliver`,
+/// `request.stop`, `step.watch`, `step.report` and `usage_record.report`, which may be repeated. A
+/// repeated call with the same id and parameters gets the same reply; with other parameters it gets
+/// RequestIdConflict. Retryable errors and the replies to `lease.renew`, `lease.hold` and
+/// `worker.attach` are not cached: the broker decides these calls again.
 #pragma once
 
+#include "ipc/control/messages/adapters.hpp"
 #include "ipc/control/messages/audit.hpp"
 #include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/common.hpp"

@@ -49,6 +49,7 @@ int status_of(Errc code) {
       return 403;
     case Errc::UnknownRequest:
     case Errc::UnknownMethod:
+    case Errc::UnknownAdapter:
       return 404;
     case Errc::RequestIdConflict:
       return 409;
@@ -57,6 +58,7 @@ int status_of(Errc code) {
     case Errc::QuotaConcurrent:
     case Errc::QuotaTokens:
     case Errc::QuotaRequests:
+    case Errc::QuotaAdapters:
     case Errc::RebindRateLimited:
       return 429;
     case Errc::RequestCancelled:

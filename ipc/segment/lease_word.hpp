@@ -47,7 +47,7 @@ enum class RevokeReason : std::uint8_t {
   WorkerReplaced = 11,
   WorkerUntrusted = 12,
   DeviceFault = 13,
-  ModelUnloaded = 14,  ///< Reserved: no broker uses this reason yet.
+  ModelUnloaded = 14,  ///< Ends leases of adapters only.
   PolicyChanged = 15,
   MachineRestarted = 16,
   WeightsLost = 17,

@@ -37,6 +37,8 @@ std::string_view scope_text(FailureScope scope) {
       return "engine: every tenant of the worker";
     case FailureScope::Shared:
       return "shared: the requests that read a published text";
+    case FailureScope::Adapter:
+      return "adapter: the requests that use one adapter";
   }
   return "";
 }

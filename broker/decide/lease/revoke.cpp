@@ -10,6 +10,20 @@
 namespace leasehold {
 namespace {
 
+/// What follows from the end of a lease, for an error.
+std::string_view after_end(wire::LeaseScope scope) {
+  switch (scope) {
+    case wire::LeaseScope::Engine:
+    case wire::LeaseScope::Tenant:
+      return "acquire a new lease";
+    case wire::LeaseScope::Shared:
+      return "its text is no longer published";
+    case wire::LeaseScope::Adapter:
+      return "its worker loads the adapter again when a request needs it";
+  }
+  return "";
+}
+
 void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   const auto revoked = require_live(record);
   for (const PendingGrant& grant : record.grants) {
@@ -106,19 +120,23 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
 Result<void> require_live(const LeaseRecord& record) {
   if (record.is(LeaseState::Live)) return {};
   const Errc code = record.is(LeaseState::Revoked) ? Errc::LeaseRevoked : Errc::LeaseFenced;
-  const FailureScope scope = failure_scope_of(record);
-  return std::unexpected(
-      Error{code,
-            fmt::format("lease {} was revoked ({}); {}", to_string(record.id()),
-                        name(reason_of(record.lease)),
-                        scope == FailureScope::Shared ? "its text is no longer published"
-                                                      : "acquire a new lease"),
-            scope});
+  return std::unexpected(Error{code,
+                               fmt::format("lease {} was revoked ({}); {}", to_string(record.id()),
+                                           name(reason_of(record.lease)), after_end(record.scope)),
+                               failure_scope_of(record)});
 }
 
 FailureScope failure_scope_of(const LeaseRecord& record) {
-  const bool is_shared = record.scope == wire::LeaseScope::Shared;
-  return is_shared ? FailureScope::Shared : FailureScope::Tenant;
+  switch (record.scope) {
+    case wire::LeaseScope::Engine:
+    case wire::LeaseScope::Tenant:
+      return FailureScope::Tenant;
+    case wire::LeaseScope::Shared:
+      return FailureScope::Shared;
+    case wire::LeaseScope::Adapter:
+      return FailureScope::Adapter;
+  }
+  return FailureScope::Tenant;
 }
 
 Result<std::vector<LeaseId>> leases_named(State& state, const std::optional<LeaseId>& lease,

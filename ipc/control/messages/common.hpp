@@ -13,6 +13,9 @@ namespace leasehold {
 /// Names an API key (ipc/control/tokens/api_key.hpp).
 using ApiKeyId = StrongName<struct ApiKeyTag>;
 
+/// Names an adapter, over all tenants of the broker (ipc/control/messages/adapters.hpp).
+using AdapterName = StrongName<struct AdapterTag>;
+
 /// Names a cell: hosts that share the limits of tenants (tools/cell/README.md).
 using CellName = StrongName<struct CellTag>;
 
@@ -38,11 +41,11 @@ enum class ReplyTimeout : std::uint8_t {
   None   ///< The reply may take as long as the work.
 };
 
-/// What a lease covers: an engine's weights on one worker, one tenant's KV on one worker, or the KV
-/// of one published text on one worker.
-enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared };
-inline constexpr int kLeaseScopeCount = 3;
-std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared"
+/// What a lease covers on one worker: an engine's weights, one tenant's KV, the KV of one published
+/// text, or the matrices of one version of an adapter.
+enum class LeaseScope : std::uint8_t { Engine, Tenant, Shared, Adapter };
+inline constexpr int kLeaseScopeCount = 4;
+std::string_view name(LeaseScope scope);  ///< "engine", "tenant", "shared", "adapter"
 
 /// How a tenant is treated when memory is short. The broker revokes leases of scavengers to provide
 /// the reserves of guaranteed tenants; standard tenants keep their leases

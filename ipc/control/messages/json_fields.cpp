@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 
 #include "common/utf8.hpp"
 #include "ipc/segment/lease_word.hpp"
@@ -17,6 +18,7 @@ constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un{}.sun_path) - 1;
 constexpr std::size_t kHexKeyDigits = 64;
 constexpr std::size_t kMaxSentence = 200;
 constexpr std::size_t kMaxLabel = 256;
+constexpr std::size_t kMaxRelativePath = 255;
 
 /// The value as text, always short enough for a log entry.
 std::string summary(const nlohmann::json& json) {
@@ -51,6 +53,15 @@ bool is_one_line(std::string_view text, std::size_t max_bytes) {
   return text.size() <= max_bytes && std::ranges::none_of(text, is_control);
 }
 
+bool is_relative_path(std::string_view text) {
+  const auto is_step = [](auto part) {
+    const std::string_view name(part);
+    return !name.empty() && name != "." && name != "..";
+  };
+  return !text.empty() && is_one_line(text, kMaxRelativePath) &&
+         std::ranges::all_of(std::views::split(text, '/'), is_step);
+}
+
 struct TextRuleRow {
   bool (*matches)(std::string_view text);
   std::string description;
@@ -81,6 +92,8 @@ const TextRuleRow& row_of(TextRule rule) {
        fmt::format("1 to {} bytes on one line", kMaxSentence)},
       {[](Text text) { return is_one_line(text, kMaxSentence); },
        fmt::format("up to {} bytes on one line", kMaxSentence)},
+      {is_relative_path,
+       fmt::format("a relative path of 1 to {} bytes without '.' and '..'", kMaxRelativePath)},
       {[](Text text) { return is_one_line(text, kMaxLabel); },
        fmt::format("up to {} bytes on one line", kMaxLabel)}};
   return kRows[static_cast<unsigned>(rule)];

@@ -59,7 +59,9 @@ enum class TextRule : std::uint8_t {
   RevokeReasonOrEmpty,
   Sentence,  ///< 1 to 200 bytes on one line: free text, such as an operator's reason.
   SentenceOrEmpty,
-  Label,  ///< Up to 256 bytes on one line: the name of a model or of a part of it.
+  RelativePath,  ///< 1 to 255 bytes on one line: no "/" in front, no part that is "." or ".." or
+                 ///< empty.
+  Label,         ///< Up to 256 bytes on one line: the name of a model or of a part of it.
 };
 
 /// A text as a Sentence: cut to the size, and "?" for what is not a printable character.

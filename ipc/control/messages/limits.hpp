@@ -1,6 +1,7 @@
 /// Ranges that several messages share. The message headers state them in words.
 #pragma once
 
+#include "ipc/control/messages/adapters.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/segment/gate_set.hpp"
@@ -15,6 +16,8 @@ inline constexpr Between<std::uint32_t> kWeight{1, 1000};
 inline constexpr Between<std::uint32_t> kPerMinute{1, kMostPerMinute};
 inline constexpr Between<std::uint32_t> kPerMinuteOrZero{0, kMostPerMinute};
 inline constexpr Between<std::uint64_t> kTokensPerDay{1, kMostPerDay};
+inline constexpr Between<std::uint32_t> kAdapters{0, kMaxAdaptersPerOwner};
+inline constexpr Between<std::uint64_t> kAdapterBytes{0, std::uint64_t{1} << 50};
 inline constexpr Between<std::uint32_t> kExtents{1, 1024};
 inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};

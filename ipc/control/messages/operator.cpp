@@ -8,7 +8,7 @@
 namespace leasehold::wire {
 
 std::string_view name(LeaseScope scope) {
-  constexpr std::string_view kNames[kLeaseScopeCount] = {"engine", "tenant", "shared"};
+  constexpr std::string_view kNames[kLeaseScopeCount] = {"engine", "tenant", "shared", "adapter"};
   return kNames[static_cast<unsigned>(scope)];
 }
 
@@ -50,6 +50,7 @@ void describe(Is<LeaseRevoke> auto& m, auto& fields) {
   describe_target(m, fields);
   fields.field("part", m.part, TextRule::Sentence);
   fields.field("worker", m.worker, TextRule::Name);
+  fields.field("adapter", m.adapter);
 }
 
 void describe(Is<PrefixPublish> auto& m, auto& fields) {
@@ -137,8 +138,9 @@ void describe(Is<QuarantineList> auto& m, auto& fields) {
 }
 
 static Result<void> validate(const LeaseRevoke& m) {
-  TRY(exactly_one("'lease', 'tenant' and 'part'",
-                  {m.lease.has_value(), m.tenant.has_value(), m.part.has_value()}));
+  const bool has_tenant = m.tenant.has_value() && !m.adapter;
+  TRY(exactly_one("'lease', 'tenant', 'part' and 'adapter'",
+                  {m.lease.has_value(), has_tenant, m.part.has_value(), m.adapter.has_value()}));
   if (!m.worker || m.part) return {};
   return fail(Errc::BadRequest, "'worker' goes with 'part': a lease is on one worker anyway");
 }

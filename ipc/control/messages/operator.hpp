@@ -33,6 +33,10 @@ struct TenantPolicy : Message<TenantPolicy> {
   std::uint32_t rebinds_per_minute = 600;
   std::uint32_t rebind_burst = 256;  ///< Revoked leases that it may replace at once; 1 … 2^20.
   RateLimits rates;
+  /// Adapters of the tenant with a lease, counted once over all workers; 0 … kMaxAdaptersPerOwner.
+  std::uint32_t max_adapters = 0;
+  /// Memory of all leases of the tenant's adapters; 0 … 2^50.
+  std::uint64_t max_adapter_bytes = 0;
   std::optional<std::uint32_t> uid;  ///< The only user that may act for it; empty means any user.
   /// The cell that owns the tenant: only its agent changes the policy (cell/cell.hpp), and the
   /// leases end at the ceiling. Empty: the tenant belongs to this host.
@@ -59,6 +63,8 @@ struct TenantAdmit : Message<TenantAdmit> {
   std::optional<std::uint32_t> rebinds_per_minute;
   std::optional<std::uint32_t> rebind_burst;
   RateLimits rates;
+  std::optional<std::uint32_t> max_adapters;
+  std::optional<std::uint64_t> max_adapter_bytes;
   std::optional<std::uint32_t> uid;
   RequestId request_id;
 };
@@ -74,9 +80,10 @@ struct TenantRemove : Message<TenantRemove> {
   RequestId request_id;
 };
 
-/// `lease.revoke`: revokes one lease, all leases of a tenant, or the engine leases on a part of the
-/// weights. Exactly one of the three is given. Reply: LeasesTouched. Errors: UnknownLease,
-/// StaleGeneration, LeaseFenced, UnknownTenant.
+/// `lease.revoke`: revokes one lease, all leases of a tenant, the engine leases on a part of the
+/// weights, or all leases of an adapter. Exactly one of the four is given; an adapter may have its
+/// tenant beside it. Reply: LeasesTouched. Errors: UnknownLease, StaleGeneration, LeaseFenced,
+/// UnknownTenant; UnknownAdapter, also if `tenant` is not its owner.
 struct LeaseRevoke : Message<LeaseRevoke> {
   static constexpr std::string_view kMethod = "lease.revoke";
   std::optional<LeaseId> lease;
@@ -84,7 +91,8 @@ struct LeaseRevoke : Message<LeaseRevoke> {
   /// A WeightsOpen::part, or a prefix of such names that ends before a dot: "blk.1" matches layer
   /// 1, and each of its tensors where the weights are split by tensor. 1 to 200 bytes on one line.
   std::optional<std::string> part;
-  std::optional<std::string> worker;  ///< Valid only with `part`, which it limits to this worker.
+  std::optional<std::string> worker;   ///< Valid only with `part`, which it limits to this worker.
+  std::optional<AdapterName> adapter;  ///< Its next request loads it again.
   RequestId request_id;
 };
 

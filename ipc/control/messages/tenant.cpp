@@ -110,7 +110,7 @@ void describe(Is<PromptToken> auto& m, auto& fields) {
 
 // ---------------------------------------------------------------- messages
 
-constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared"};
+constexpr std::string_view kScopes[] = {"", "engine", "tenant", "shared", "adapter"};
 constexpr std::string_view kPreemptionCauses[] = {"PoolExhausted", "QuotaBlocks"};
 
 constexpr Between<float> kFinite{};
@@ -187,6 +187,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.with_default("may_shorten", m.may_shorten, false);
   fields.with_default("x_request_id", m.x_request_id, std::string());
   fields.with_default("traceparent", m.traceparent, std::string());
+  fields.with_default("adapter", m.adapter, std::string(), TextRule::NameOrEmpty);
 }
 
 bool is_x_request_id(std::string_view text) {
@@ -204,6 +205,7 @@ static Result<void> validate_embedding(const RequestSubmit& m) {
   if (!m.emitted.empty()) return refuse("emitted", "no tokens");
   if (m.prompt_logprobs) return refuse("prompt_logprobs", "none");
   if (m.resumable) return refuse("resumable", "false");
+  if (!m.adapter.empty()) return refuse("adapter", "none");
   return {};
 }
 
@@ -233,6 +235,7 @@ void describe(Is<RequestSubmitted> auto& m, auto& fields) {
   fields.with_default("unchecked_omitted", m.unchecked_omitted, 0u);
   fields.with_default("max_emitted_tokens", m.max_emitted_tokens, 0u,
                       Between<std::uint32_t>{0, 1u << 20});
+  fields.with_default("adapter_digest", m.adapter_digest, std::string(), TextRule::HexKey);
 }
 
 void describe(Is<TokenEmitted> auto& m, auto& fields) {

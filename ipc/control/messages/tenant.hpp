@@ -164,6 +164,8 @@ struct RequestSubmit : Message<RequestSubmit> {
   /// The trace that the request belongs to, and the span that submits it
   /// (common/trace_context.hpp). May be missing.
   std::string traceparent;
+  /// The name of an adapter that the tenant may use; empty or missing: the base model.
+  std::string adapter;
 };
 
 /// True for a value of X-Request-Id that is passed on: 1 to 128 visible ASCII characters.
@@ -179,6 +181,7 @@ struct RequestSubmitted : Message<RequestSubmitted> {
   std::uint32_t unchecked_omitted = 0;
   /// With `may_shorten`: the limit that applies. 0 or missing: the requested one.
   std::uint32_t max_emitted_tokens = 0;
+  std::string adapter_digest;  ///< Of the version that the request uses; missing without adapter.
 };
 
 struct TokenLogprob {

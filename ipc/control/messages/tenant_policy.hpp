@@ -20,6 +20,13 @@ inline constexpr auto kTenantPolicy = [](auto& m, auto& fields) {
   fields.field("rebinds_per_minute", m.rebinds_per_minute, Between<std::uint32_t>{1, 6'000'000});
   fields.field("rebind_burst", m.rebind_burst, Between<std::uint32_t>{1, 1u << 20});
   kRateLimits(m.rates, fields);
+  if constexpr (kHasCell) {
+    fields.with_default("max_adapters", m.max_adapters, 0u, kAdapters);
+    fields.with_default("max_adapter_bytes", m.max_adapter_bytes, std::uint64_t{0}, kAdapterBytes);
+  } else {
+    fields.field("max_adapters", m.max_adapters, kAdapters);
+    fields.field("max_adapter_bytes", m.max_adapter_bytes, kAdapterBytes);
+  }
   fields.field("uid", m.uid);
   if constexpr (kHasCell) fields.field("cell", m.cell);
 };

@@ -38,9 +38,11 @@ struct LeaseTimes : Message<LeaseTimes> {
 struct LeaseView : Message<LeaseView> {
   LeaseId lease;
   LeaseScope scope = LeaseScope::Tenant;
-  std::string tenant;  ///< Empty unless the scope is Tenant.
-  std::string model;   ///< Model of an engine lease; empty for others.
-  /// Engine lease: its part of the weights. Shared lease: the name of the text.
+  /// Tenant lease: its tenant. Adapter lease: the adapter's owner. Otherwise empty.
+  std::string tenant;
+  std::string model;  ///< Model of an engine lease; empty for others.
+  /// Engine lease: its part of the weights. Shared lease: the name of the text. Adapter lease: its
+  /// name and version, "support@2".
   std::string part;
   std::string worker;
   LeaseState state = LeaseState::Live;

@@ -129,14 +129,29 @@ void describe(Is<LeaseGrant> auto& m, auto& fields) {
   fields.field("adopted_from", m.adopted_from);
   fields.field("api_key", m.api_key);
   fields.with_default("scavenger", m.scavenger, false);
+  fields.field("adapter", m.adapter);
+  fields.with_default("adapter_version", m.adapter_version, 0u);
 }
 
 Result<void> validate(const LeaseGrant& grant) {
-  const bool is_valid = grant.scope == LeaseScope::Shared
-                            ? grant.tenant.value.empty()
-                            : grant.scope == LeaseScope::Tenant && !grant.tenant.value.empty();
-  if (is_valid) return {};
-  return fail(Errc::BadRequest, "expected 'tenant' to be empty exactly with a 'scope' of shared");
+  const bool has_tenant = !grant.tenant.value.empty();
+  const bool has_adapter = grant.adapter.has_value();
+  switch (grant.scope) {
+    case LeaseScope::Tenant:
+      if (has_tenant && !has_adapter) return {};
+      break;
+    case LeaseScope::Shared:
+      if (!has_tenant && !has_adapter) return {};
+      break;
+    case LeaseScope::Adapter:
+      if (has_adapter && grant.adapter_version > 0) return {};
+      break;
+    case LeaseScope::Engine:
+      break;
+  }
+  return fail(Errc::BadRequest,
+              "expected 'scope' to be tenant with a 'tenant', shared without, or adapter with an "
+              "'adapter' and its 'adapter_version'");
 }
 
 void describe(Is<PrefixFill> auto& m, auto& fields) {

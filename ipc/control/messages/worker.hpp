@@ -242,15 +242,18 @@ struct LeaseGrant : Message<LeaseGrant> {
   LeaseId lease;
   TenantId tenant;
   std::uint64_t extent_size_bytes = 0;
-  std::vector<ExtentId> extents;          ///< Ids are unique over both pools.
-  MemoryPool pool = MemoryPool::Kv;       ///< May be missing.
-  LeaseScope scope = LeaseScope::Tenant;  ///< May be missing. Shared: `tenant` is empty.
+  std::vector<ExtentId> extents;     ///< Ids are unique over both pools.
+  MemoryPool pool = MemoryPool::Kv;  ///< May be missing.
+  /// May be missing. Shared: `tenant` is empty. Adapter: `tenant` is the owner; empty: shared.
+  LeaseScope scope = LeaseScope::Tenant;
   /// The ended lease of the same tenant whose extents, with their bytes, are in this grant and in
   /// earlier grants of `lease`. Missing: the extents are zero, or further grants with adopted
   /// extents follow.
   std::optional<LeaseId> adopted_from;
   std::optional<ApiKeyId> api_key = std::nullopt;  ///< The API key of the acquire, if it had one.
   bool scavenger = false;                          ///< See LeaseAcquire. May be missing.
+  std::optional<AdapterName> adapter = std::nullopt;  ///< Exactly with scope Adapter.
+  std::uint32_t adapter_version = 0;                  ///< Of `adapter`; missing without one.
 };
 
 /// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. After the

@@ -76,6 +76,8 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {QuotaRequests, PassOn, Move, Move},
     {RequestCancelled, PassOn, PassOn, PassOn},  // an operator or the tenant ended the request
     {CellLost, Move, Move, Move},                // another host is still a member of the cell
+    {UnknownAdapter, PassOn, Leave, PassOn},     // this host lacks the adapter, or it was removed
+    {QuotaAdapters, PassOn, Move, Move},
 }};
 
 static_assert(rows_follow_errc(kRows));

@@ -38,7 +38,11 @@ const std::vector<std::string> kSamples = {
         "reason":"part blk.0: /m.gguf has 7 bytes"})",
     R"({"event":"key_expired","at_boottime_ns":7,"key":"0011223344556677","tenant":"acme",
         "name":"ci","expires_unix_ms":86400000})",
-    R"({"event":"cell_membership","at_boottime_ns":7,"cell":"c1","incarnation":9})"};
+    R"({"event":"cell_membership","at_boottime_ns":7,"cell":"c1","incarnation":9})",
+    R"({"event":"adapter_loaded","at_boottime_ns":7,"adapter":"support","version":2,
+        "tenant":"acme","lease":"17.4","worker":"w1","size_bytes":2097152})",
+    R"({"event":"adapter_evicted","at_boottime_ns":7,"adapter":"support","version":2,"tenant":"",
+        "lease":"17.4","worker":"w1","reason":"model_unloaded"})"};
 
 void check_event_refused(const json& event, const std::string& field) {
   CAPTURE(event.dump());

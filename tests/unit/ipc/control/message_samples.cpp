@@ -342,8 +342,8 @@ std::vector<MessageSample> make_samples() {
 const std::vector<MessageSample>& message_samples() {
   static const auto samples = [] {
     auto all = make_samples();
-    const auto rest = key_and_audit_samples();
-    all.insert(all.end(), rest.begin(), rest.end());
+    for (const auto& rest : {key_and_audit_samples(), adapter_samples()})
+      all.insert(all.end(), rest.begin(), rest.end());
     return all;
   }();
   return samples;

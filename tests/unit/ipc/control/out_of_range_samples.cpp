@@ -182,6 +182,19 @@ std::vector<OutOfRange> make_out_of_range() {
       {"CellAdmit", "/incarnation", {"0", "-1"}},
       {"CellAdmit", "/revision", {"0", "-1"}},
       {"CellAdmit", "/first_credit_ms", {"-1", "60001"}},
+      {"AdapterAdd", "/adapter", {R"("")", R"("a/b")", long_name}},
+      {"AdapterAdd",
+       "/file",
+       {R"("")", R"("/etc/x")", R"("a/../x")", R"("..")", R"("./x")", R"("a//x")", R"("a/")",
+        R"("two\nlines")", '"' + std::string(256, 'f') + '"'}},
+      {"AdapterAdded", "/version", {"0", "-1"}},
+      {"AdapterOpen", "/digest", {R"("")", R"("ABC")"}},
+      {"AdapterOpen", "/size_bytes", {"0", "-1"}},
+      {"AdapterResolved", "/file", {R"("../x")"}},
+      {"RequestSubmit with an adapter", "/adapter", {R"("a/b")", long_name}},
+      {"RequestSubmitted with an adapter", "/adapter_digest", {R"("00")"}},
+      {"TenantAdmit with adapters", "/max_adapters", {"65", "-1"}},
+      {"TenantAdmit with adapters", "/max_adapter_bytes", {"1125899906842625", "-1"}},
   };
 }
 

@@ -1,0 +1,69 @@
+#include "sample_of.hpp"
+
+namespace leasehold::testing {
+
+std::vector<MessageSample> adapter_samples() {
+  using namespace wire;
+  return {
+      sample<AdapterAdd>("AdapterAdd",
+                         R"({"adapter":"support","file":"acme/support.gguf","tenant":"acme",
+           "pinned":true,"request_id":"r-1"})",
+                         {"pinned"}),
+      sample<AdapterAdd>(
+          "AdapterAdd of a shared one",
+          R"({"adapter":"tone","file":"tone","shared":true,"pinned":true,"request_id":"r-1"})",
+          {"pinned"}),
+      sample<AdapterAdded>("AdapterAdded", R"({"version":4294967295})"),
+      sample<AdapterRemove>("AdapterRemove", R"({"adapter":"support","request_id":"r-1"})"),
+      sample<AdapterLoad>(
+          "AdapterLoad",
+          R"({"adapter":"support","worker":"w0","tenant":"acme","request_id":"r-1"})", {"tenant"}),
+      sample<AdapterUnload>("AdapterUnload",
+                            R"({"adapter":"support","worker":"w0","request_id":"r-1"})"),
+      sample<AdapterList>("AdapterList", R"({"tenant":"acme","after":"support","limit":7})",
+                          {"tenant", "after", "limit"}),
+      sample<AdapterView>(
+          "AdapterView",
+          with_digest(R"({"adapter":"support","version":2,"tenant":"acme","file":"support.gguf",
+           "pinned":true,"digest":DIGEST,"leases":[{"lease":"17.4","worker":"w0","version":1,
+           "state":"Live","filled":true,"size_bytes":18446744073709551615}]})"),
+          {"tenant", "digest"}),
+      sample<AdapterResolve>("AdapterResolve", R"({"tenant":"acme","adapter":"support"})"),
+      sample<AdapterResolved>(
+          "AdapterResolved",
+          with_digest(R"({"adapter":"support","version":2,"file":"support.gguf","tenant":"acme",
+           "pinned":true,"digest":DIGEST})"),
+          {"tenant", "digest"}),
+      sample<AdapterVisible>("AdapterVisible", R"({"tenant":"acme"})"),
+      sample<AdaptersVisible>("AdaptersVisible",
+                              R"({"adapters":[{"adapter":"support","version":2}]})"),
+      sample<AdapterOpen>(
+          "AdapterOpen",
+          with_digest(R"({"tenant":"acme","adapter":"support","version":2,"digest":DIGEST,
+           "size_bytes":18446744073709551615,"request_id":"r-1"})")),
+      sample<AdapterOpened>("AdapterOpened", R"({"lease":"17.4"})"),
+      sample<AdapterFilled>("AdapterFilled", R"({"lease":"17.4"})"),
+      sample<AdapterClose>("AdapterClose", R"({"lease":"17.4"})"),
+      sample<LeaseGrant>("LeaseGrant of an adapter",
+                         R"({"lease":"3.1","tenant":"","extent_size_bytes":2097152,"extents":["5"],
+           "scope":"adapter","adapter":"support","adapter_version":2})"),
+      sample<LeaseRevoke>("LeaseRevoke of an adapter",
+                          R"({"adapter":"support","request_id":"r-1"})"),
+      sample<TenantAdmit>("TenantAdmit with adapters",
+                          R"({"tenant":"acme","max_adapters":64,
+           "max_adapter_bytes":1125899906842624,"request_id":"r-1"})",
+                          {"max_adapters", "max_adapter_bytes"}),
+      sample<RequestSubmit>(
+          "RequestSubmit with an adapter",
+          R"({"token":"v1:17.4:acme:00","request_id":"r-1","prompt":"Once","adapter":"support",
+           "emitted":[],"sampling":{"temperature":1.5,"seed":9},"max_emitted_tokens":3,
+           "ignore_eos":true})",
+          {"adapter"}),
+      sample<RequestSubmitted>(
+          "RequestSubmitted with an adapter",
+          with_digest(R"({"request":"r-1","prompt_tokens":4,"adapter_digest":DIGEST})"),
+          {"adapter_digest"}),
+  };
+}
+
+}  // namespace leasehold::testing
