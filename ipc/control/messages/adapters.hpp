@@ -107,7 +107,7 @@ struct AdapterView : Message<AdapterView> {
 /// Reply: AdapterResolved. Errors: UnknownAdapter, also for an adapter of another tenant.
 struct AdapterResolve : Message<AdapterResolve> {
   static constexpr std::string_view kMethod = "adapter.resolve";
-  TenantId tenant;
+  std::optional<TenantId> tenant;  ///< Missing: only a shared adapter is found.
   AdapterName adapter;
 };
 
@@ -144,7 +144,7 @@ struct AdaptersVisible : Message<AdaptersVisible> {
 /// IllegalTransition (the worker has a lease of this version); QuotaAdapters; PoolExhausted.
 struct AdapterOpen : Message<AdapterOpen> {
   static constexpr std::string_view kMethod = "adapter.open";
-  TenantId tenant;  ///< The tenant whose request needs it.
+  std::optional<TenantId> tenant;  ///< As in AdapterResolve.
   AdapterName adapter;
   std::uint32_t version = 0;
   std::string digest;  ///< SHA-256 of the file, in lower hex; TextRule::HexKey.
