@@ -25,7 +25,8 @@ struct Answer {
   std::variant<wire::Empty, wire::LeasesTouched, wire::LeaseAcquired, wire::LeaseRenewed,
                wire::LeaseResized, wire::LeaseStatus, wire::WorkerAttached, wire::WeightsOpened,
                wire::ExtentShape, wire::QuarantineReleased, wire::PrefixPublished,
-               wire::TenantPolicy, wire::KeyView, wire::CellAttached, wire::CellPart>
+               wire::TenantPolicy, wire::AdapterAdded, wire::AdapterOpened, wire::KeyView,
+               wire::CellAttached, wire::CellPart>
       body = wire::Empty{};
   std::variant<std::monostate, WorkerDescriptors, RegionDescriptor> descriptors{};
 };

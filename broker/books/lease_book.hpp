@@ -84,6 +84,11 @@ struct LeaseRecord {
   std::string text;               ///< Kept so that it can be published again. Not journaled.
   std::uint32_t text_tokens = 0;  ///< Length of the whole text. Not journaled.
 
+  // Members for leases of scope Adapter. `tenant` is the owner, empty for a shared adapter, and
+  // `part` is the adapter's name. No blocks are charged.
+  std::uint32_t adapter_version = 0;
+  bool filled = false;  ///< The worker has read the file.
+
   TimePoint deadline;         ///< Zero: none.
   TimePoint wanted_deadline;  ///< The deadline if no ceiling were earlier. Not journaled.
   TimePoint last_deadline;    ///< A renewal cannot extend `deadline` beyond this. Zero: no limit.

@@ -22,6 +22,11 @@ TimePoint call_pending_since(const LeaseRecord& record) {
   return record.is(LeaseState::Live) ? record.call_pending_since : TimePoint{};
 }
 
+/// The tenant whose KV memory the lease is; an adapter's owner runs no requests under its lease.
+TenantId holder_of(const LeaseRecord& record) {
+  return record.scope == wire::LeaseScope::Adapter ? TenantId{} : record.tenant;
+}
+
 }  // namespace
 
 LeaseIndex::ByTime* LeaseIndex::set_of(const Entry& entry) {
@@ -34,7 +39,7 @@ void LeaseIndex::enter(const LeaseRecord& record) {
   const LeaseId id = record.id();
   erase(id);
   const Entry& entry = entries_[id] = Entry{.worker = record.worker(),
-                                            .tenant = record.tenant,
+                                            .tenant = holder_of(record),
                                             .charged = record.quota_blocks(),
                                             .state = record.state(),
                                             .time = time_of(record),
@@ -59,7 +64,7 @@ void LeaseIndex::erase(LeaseId lease) {
   entries_.erase(found);
 }
 
-/// Engine leases have no tenant.
+/// Leases of other scopes than Tenant have no tenant here.
 void LeaseIndex::add_to_holding(const Entry& entry) {
   if (entry.tenant.value.empty() || entry.state == LeaseState::Fenced) return;
   Holding& holding = holdings_[entry.tenant][entry.worker];

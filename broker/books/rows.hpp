@@ -72,6 +72,19 @@ struct ApiKeyRow {
   DayUse use;
 };
 
+/// The newest version of an adapter (adapter_registry.hpp).
+struct AdapterRow {
+  static constexpr std::string_view kTable = "adapter";
+  AdapterName id;
+  std::uint32_t version = 0;
+  TenantId tenant;  ///< Its owner; empty: shared.
+  std::string file;
+  bool pinned = false;
+  std::string digest;  ///< SHA-256 in hex; empty until a worker has opened this version.
+  bool removed = false;
+  bool operator==(const AdapterRow&) const = default;
+};
+
 /// A worker. The row is kept until the worker has exited and its last lease is closed.
 struct WorkerRow {
   static constexpr std::string_view kTable = "worker";
@@ -120,12 +133,15 @@ struct LeaseRow {
   std::uint32_t charged_blocks = 0;
   RegionId region;
   std::string model;  ///< Model name, for engine leases only.
-  std::string part;   ///< Part of the weights, or the name of a shared lease's text.
-  LeaseId replaces;   ///< Here and in replaced_by, generation 0 means none.
+  /// Part of the weights, name of a shared lease's text, or name of an adapter.
+  std::string part;
+  LeaseId replaces;  ///< Here and in replaced_by, generation 0 means none.
   LeaseId replaced_by;
   std::int64_t granted_ns = 0;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
   bool scavenger = false;
+  std::uint32_t adapter_version = 0;  ///< Adapter leases only, as the next member.
+  bool filled = false;
   bool operator==(const LeaseRow&) const = default;
 };
 
@@ -251,9 +267,9 @@ using ExtentGone = Gone<ExtentRow>;
 using RegionGone = Gone<RegionRow>;
 
 using Row =
-    std::variant<TenantRow, ApiKeyRow, WorkerRow, LeaseRow, ExtentRow, RegionRow, HighWaterMarks,
-                 ExtentSizeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow, TenantGone,
-                 ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+    std::variant<TenantRow, ApiKeyRow, AdapterRow, WorkerRow, LeaseRow, ExtentRow, RegionRow,
+                 HighWaterMarks, ExtentSizeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow,
+                 TenantGone, ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// The content of a journal from which a broker restores its state.
 struct Image {
@@ -262,6 +278,7 @@ struct Image {
   std::uint64_t extent_size_bytes = 0;  ///< 0: not chosen yet.
   std::map<TenantId, TenantRow> tenants;
   std::map<ApiKeyId, ApiKeyRow> api_keys;
+  std::map<AdapterName, AdapterRow> adapters;
   std::map<AttachmentId, WorkerRow> workers;
   std::map<LeaseId, LeaseRow> leases;
   std::map<ExtentId, ExtentRow> extents;
@@ -271,8 +288,9 @@ struct Image {
 /// The objects of one kind.
 template <class ObjectRow>
 std::map<IdOf<ObjectRow>, ObjectRow>& objects(Image& image) {
-  return std::get<std::map<IdOf<ObjectRow>, ObjectRow>&>(std::tie(
-      image.tenants, image.api_keys, image.workers, image.leases, image.extents, image.regions));
+  return std::get<std::map<IdOf<ObjectRow>, ObjectRow>&>(
+      std::tie(image.tenants, image.api_keys, image.adapters, image.workers, image.leases,
+               image.extents, image.regions));
 }
 
 /// Applies one row to an image, as the journal does on disk.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/books/adapter_registry.hpp"
 #include "broker/books/api_keys.hpp"
 #include "broker/books/cell.hpp"
 #include "broker/books/extents.hpp"
@@ -38,6 +39,7 @@ struct BrokerConfig {
   std::uint32_t max_engine_leases = 1024;
   /// Blocks of published texts per worker, counted in whole extents.
   std::uint32_t max_shared_blocks = 1024;
+  std::uint64_t max_shared_adapter_bytes = 1ull << 30;  ///< Memory of shared adapters per worker.
   /// Each region costs at least one descriptor and one page.
   std::uint32_t max_weights_regions = 4096;
   Duration fence_timeout = std::chrono::seconds(2);
@@ -107,6 +109,7 @@ struct State {
   BrokerConfig config;
   Tenants tenants;
   ApiKeys api_keys;
+  AdapterRegistry adapters;
   Cell cell;
   WallClock wall;  ///< Not journaled: the server reports the offset at each start.
   Workers workers;

@@ -38,6 +38,8 @@ Result<void> check_rates(const wire::RateLimits& rates) {
   return check_range("tokens_per_day", static_cast<std::int64_t>(day), 1, kPerDay);
 }
 
+constexpr std::uint64_t kMostBytes = wire::kAdapterBytes.high;
+
 /// Retry interval: it is not known when another lease of the tenant will end.
 constexpr std::int64_t kOtherLeaseEnds_ms = 1'000;
 
@@ -56,6 +58,10 @@ Result<void> check_policy(const wire::TenantPolicy& policy) {
   TRY(check_range("rebinds_per_minute", policy.rebinds_per_minute, 1, 6'000'000));
   TRY(check_range("rebind_burst", policy.rebind_burst, 1, 1 << 20));
   TRY(check_rates(policy.rates));
+  TRY(check_range("max_adapters", policy.max_adapters, 0, wire::kMaxAdaptersPerOwner));
+  TRY(check_range("max_adapter_bytes",
+                  static_cast<std::int64_t>(std::min(policy.max_adapter_bytes, kMostBytes + 1)), 0,
+                  static_cast<std::int64_t>(kMostBytes)));
   TRY(check_range("ttl_ms", policy.ttl_ms, 100, 86'400'000));
   return check_reserve(policy);
 }
@@ -135,6 +141,8 @@ wire::TenantPolicy with_changes(const Tenant* tenant, const wire::TenantAdmit& c
   policy.rebind_burst = changes.rebind_burst.value_or(policy.rebind_burst);
   if (changes.max_lifetime_ms) policy.max_lifetime_ms = changes.max_lifetime_ms;
   apply_changes(policy.rates, changes.rates);
+  policy.max_adapters = changes.max_adapters.value_or(policy.max_adapters);
+  policy.max_adapter_bytes = changes.max_adapter_bytes.value_or(policy.max_adapter_bytes);
   if (changes.uid) policy.uid = changes.uid;
   return policy;
 }

@@ -32,6 +32,18 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Key
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::KeyRevoke& revoke);
 void decide_event(Decision& decision, const ClockSet& set);
 
+// tenant/adapters.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterAdd& add);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterRemove& remove);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterLoad& load);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterUnload& unload);
+void decide_event(Decision& decision, const AdapterOrderAnswered& answered);
+
+// lease/adapter_leases.cpp
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterOpen& open);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterFilled& filled);
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterClose& close);
+
 // tenant/quota.cpp
 void decide_event(Decision& decision, const UsageReported& reported);
 void decide_event(Decision& decision, const ServedReported& reported);

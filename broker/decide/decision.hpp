@@ -21,6 +21,7 @@ struct Touched {
   std::vector<RegionId> regions;
   std::vector<TenantId> tenants;
   std::vector<ApiKeyId> api_keys;
+  std::vector<AdapterName> adapters;
   /// Tenants whose quotas must be settled again: a worker reported usage, or a limit of a key or
   /// the day changed.
   std::vector<TenantId> usage;

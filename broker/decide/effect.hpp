@@ -146,6 +146,19 @@ struct SendFill {
   wire::PrefixFill fill;
 };
 
+/// Sends `adapters.changed`. No reply is needed: a worker that cannot receive it has lost its
+/// connection, and gets it when it is ready again.
+struct NotifyAdapters {
+  AttachmentId worker;
+};
+
+/// Passes `adapter.load` or `adapter.unload` on to the worker. → AdapterOrderAnswered
+struct SendAdapterOrder {
+  AttachmentId worker;
+  CallId call;
+  std::variant<wire::AdapterLoad, wire::AdapterUnload> order;
+};
+
 /// Takes one snapshot of the worker segment for all these leases and watches, without blocking,
 /// until the units in it have ended (QuietWatches::observe). → QuietObserved
 struct BeginQuietWatch {
@@ -251,16 +264,18 @@ struct Warn {
 
 namespace leasehold {
 
-using Effect = std::variant<
-    effect::CreateExtents, effect::Journal, effect::PublishGrant, effect::StoreWords,
-    effect::SetDeadline, effect::SetDrainDeadline, effect::BindWorker, effect::ResumeWorker,
-    effect::ForgetWorker, effect::SendGrant, effect::SendQuota, effect::SendSampling,
-    effect::SendAdmission, effect::SendAsleep, effect::SendSettle, effect::SendUnmap,
-    effect::SendPing, effect::SendReclaim, effect::SendFill, effect::BeginQuietWatch,
-    effect::PunchExtents, effect::ClearExtents, effect::VerifyExtents, effect::CreateRegion,
-    effect::ShareRegion, effect::SealRegion, effect::ScrubRegion, effect::CloseRegion,
-    effect::KillWorker, effect::Reply, effect::ReplyWhenJournaled, effect::NotifyHolder,
-    effect::NotifyDraining, effect::NotifyAgent, effect::AppendEvent, effect::Warn>;
+using Effect =
+    std::variant<effect::CreateExtents, effect::Journal, effect::PublishGrant, effect::StoreWords,
+                 effect::SetDeadline, effect::SetDrainDeadline, effect::BindWorker,
+                 effect::ResumeWorker, effect::ForgetWorker, effect::SendGrant, effect::SendQuota,
+                 effect::SendSampling, effect::SendAdmission, effect::SendAsleep,
+                 effect::SendSettle, effect::SendUnmap, effect::SendPing, effect::SendReclaim,
+                 effect::SendFill, effect::NotifyAdapters, effect::SendAdapterOrder,
+                 effect::BeginQuietWatch, effect::PunchExtents, effect::ClearExtents,
+                 effect::VerifyExtents, effect::CreateRegion, effect::ShareRegion,
+                 effect::SealRegion, effect::ScrubRegion, effect::CloseRegion, effect::KillWorker,
+                 effect::Reply, effect::ReplyWhenJournaled, effect::NotifyHolder,
+                 effect::NotifyDraining, effect::NotifyAgent, effect::AppendEvent, effect::Warn>;
 
 /// Calls the performer's `perform` for each effect, in order. Results come back as events, never as
 /// return values.

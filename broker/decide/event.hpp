@@ -100,6 +100,12 @@ struct FillAnswered {
   Result<wire::PrefixFilled> filled;
 };
 
+/// The worker answered `adapter.load` or `adapter.unload`.
+struct AdapterOrderAnswered {
+  CallId call;
+  std::optional<Error> refused;
+};
+
 /// The words of these leases changed from Live at time `at`, which the table also holds. The clocks
 /// of the revocation start at that time.
 struct WordsStored {
@@ -209,28 +215,33 @@ struct ConfigReloaded {
   Duration adopt_grace{};
   std::uint32_t max_engine_leases = 0;
   std::uint32_t max_shared_blocks = 0;
+  std::uint64_t max_shared_adapter_bytes = 0;
 };
 
 /// The broker stops.
 struct Shutdown {};
 
-using Event = std::variant<
-    Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>, Call<wire::KeyUpdate>,
-    Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>, Call<wire::LeaseDrain>,
-    Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>, Call<wire::LeaseRenew>,
-    Call<wire::LeaseRelease>, Call<wire::LeaseGrow>, Call<wire::LeaseShrink>,
-    Call<wire::WorkerAttach>, Call<wire::WorkerReady>, Call<wire::WeightsOpen>,
-    Call<wire::WeightsPublish>, Call<wire::LeaseAttach>, Call<wire::LeaseDrained>,
-    Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>, Call<wire::LeaseHold>,
-    Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>, Call<wire::StepWatch>,
-    Call<wire::WorkerStep>, Call<wire::PrefixPublish>, Call<wire::WorkerReplace>,
-    Call<wire::WorkerSleep>, Call<wire::WorkerWake>, Call<wire::WeightsSleep>,
-    Call<wire::WeightsWake>, Call<wire::UsageReport>, Call<wire::CellAttach>,
-    Call<wire::CellCeiling>, Call<wire::CellAdmit>, FillAnswered, ConnectionClosed, HolderExited,
-    PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered, UnmapAnswered, PingAnswered,
-    ReclaimAnswered, WordsStored, QuietObserved, ExtentsCleared, ExtentsVerified, DeviceLost,
-    DeviceRecovered, RegionLent, RegionSealed, RegionScrubbed, TableTampered, WorkerReported,
-    UsageReported, ServedReported, DrainReported, WeightsReported, RequestsCancelled,
-    JournalWritten, BrokerStalled, ClockSet, Tick, ConfigReloaded, Shutdown>;
+using Event =
+    std::variant<Call<wire::TenantAdmit>, Call<wire::TenantRemove>, Call<wire::KeyCreate>,
+                 Call<wire::KeyUpdate>, Call<wire::KeyRevoke>, Call<wire::LeaseRevoke>,
+                 Call<wire::LeaseDrain>, Call<wire::LeaseAcquire>, Call<wire::LeaseReplace>,
+                 Call<wire::LeaseRenew>, Call<wire::LeaseRelease>, Call<wire::LeaseGrow>,
+                 Call<wire::LeaseShrink>, Call<wire::WorkerAttach>, Call<wire::WorkerReady>,
+                 Call<wire::WeightsOpen>, Call<wire::WeightsPublish>, Call<wire::LeaseAttach>,
+                 Call<wire::LeaseDrained>, Call<wire::LeaseUndrain>, Call<wire::LeaseRedeliver>,
+                 Call<wire::LeaseHold>, Call<wire::LeaseQuery>, Call<wire::QuarantineRelease>,
+                 Call<wire::StepWatch>, Call<wire::WorkerStep>, Call<wire::PrefixPublish>,
+                 Call<wire::WorkerReplace>, Call<wire::WorkerSleep>, Call<wire::WorkerWake>,
+                 Call<wire::WeightsSleep>, Call<wire::WeightsWake>, Call<wire::UsageReport>,
+                 Call<wire::CellAttach>, Call<wire::CellCeiling>, Call<wire::CellAdmit>,
+                 Call<wire::AdapterAdd>, Call<wire::AdapterRemove>, Call<wire::AdapterLoad>,
+                 Call<wire::AdapterUnload>, Call<wire::AdapterOpen>, Call<wire::AdapterFilled>,
+                 Call<wire::AdapterClose>, AdapterOrderAnswered, FillAnswered, ConnectionClosed,
+                 HolderExited, PreviousHolderExited, WorkerExited, GrantAnswered, SettleAnswered,
+                 UnmapAnswered, PingAnswered, ReclaimAnswered, WordsStored, QuietObserved,
+                 ExtentsCleared, ExtentsVerified, DeviceLost, DeviceRecovered, RegionLent,
+                 RegionSealed, RegionScrubbed, TableTampered, WorkerReported, UsageReported,
+                 ServedReported, DrainReported, WeightsReported, RequestsCancelled, JournalWritten,
+                 BrokerStalled, ClockSet, Tick, ConfigReloaded, Shutdown>;
 
 }  // namespace leasehold

@@ -43,7 +43,9 @@ journal::LeaseRow row_of(const LeaseRecord& record) {
                         .replaced_by = record.replaced_by.value_or(LeaseId{}),
                         .granted_ns = record.granted_at.boottime_ns,
                         .api_key = record.api_key,
-                        .scavenger = record.scavenger};
+                        .scavenger = record.scavenger,
+                        .adapter_version = record.adapter_version,
+                        .filled = record.filled};
   if (!record.is(LeaseState::Live)) row.revoked_ns = record.revoked_at().boottime_ns;
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease)) {
     row.fenced_ns = fenced->state().at.boottime_ns;
@@ -137,6 +139,8 @@ class RowCollector {
       if (key != nullptr) batch_.rows.emplace_back(*key);
       if (key == nullptr) batch_.rows.push_back(journal::ApiKeyGone{id});
     }
+    for (const AdapterName& name : without_duplicates(touched.adapters))
+      batch_.rows.emplace_back(state_.adapters.all().at(name));
     for (const AttachmentId id : without_duplicates(touched.workers)) add(id);
     for (const LeaseId id : without_duplicates(touched.leases)) {
       decision.state.leases.enter_in_index(id);

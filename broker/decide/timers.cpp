@@ -116,6 +116,7 @@ void decide_event(Decision& decision, const ConfigReloaded& reloaded) {
   config.adopt_grace = reloaded.adopt_grace;
   config.max_engine_leases = reloaded.max_engine_leases;
   config.max_shared_blocks = reloaded.max_shared_blocks;
+  config.max_shared_adapter_bytes = reloaded.max_shared_adapter_bytes;
 }
 
 /// The reason is Operator: stopping the service is an operator's action, and the list of reasons

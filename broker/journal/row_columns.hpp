@@ -63,6 +63,16 @@ void describe(IsRow<ApiKeyRow> auto& row, auto& columns) {
   describe(row.use, columns);
 }
 
+void describe(IsRow<AdapterRow> auto& row, auto& columns) {
+  columns.key("adapter", row.id);
+  columns.column("version", row.version);
+  columns.column("tenant", row.tenant);
+  columns.column("file", row.file);
+  columns.column("pinned", row.pinned);
+  columns.column("digest", row.digest);
+  columns.column("removed", row.removed);
+}
+
 void describe(IsRow<WorkerRow> auto& row, auto& columns) {
   columns.key("attachment", row.id);
   columns.column("counter", row.index);
@@ -133,6 +143,8 @@ void describe(IsRow<LeaseRow> auto& row, auto& columns) {
   columns.column("granted_ns", row.granted_ns);
   columns.column("api_key", row.api_key);
   columns.column("scavenger", row.scavenger);
+  columns.column("adapter_version", row.adapter_version);
+  columns.column("filled", row.filled);
 }
 
 void describe(IsRow<ExtentRow> auto& row, auto& columns) {

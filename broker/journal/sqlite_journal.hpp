@@ -99,8 +99,8 @@ class SqliteJournal final : public Journal {
 
   /// Identifies what a newer row replaces: an object, or one of the rows that exist once (the index
   /// of its type, 0). No row replaces a record, which has the index of its type and a number.
-  using RowKey = std::variant<TenantId, ApiKeyId, AttachmentId, LeaseId, ExtentId, RegionId,
-                              std::pair<std::size_t, std::uint64_t>>;
+  using RowKey = std::variant<TenantId, ApiKeyId, AdapterName, AttachmentId, LeaseId, ExtentId,
+                              RegionId, std::pair<std::size_t, std::uint64_t>>;
   RowKey key_of(const Row& row);
 
   Components components_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "broker/journal/row_columns.hpp"
+#include "ipc/control/messages/json_fields.hpp"
 #include "ipc/control/tokens/api_key.hpp"
 #include "ipc/segment/gate_set.hpp"
 #include "ipc/segment/segment_layout.hpp"
@@ -147,6 +148,13 @@ bool fits(const ApiKeyRow& row, const Image& image) {
          row.expires_unix_ms <= wire::kLastExpiry_ms;
 }
 
+bool fits(const AdapterRow& row, const Image& image) {
+  const bool has_owner =
+      row.removed || row.tenant.value.empty() || image.tenants.contains(row.tenant);
+  return row.version != 0 && has_owner && check_text(TextRule::RelativePath, row.file).empty() &&
+         (row.digest.empty() || check_text(TextRule::HexKey, row.digest).empty());
+}
+
 bool fits(const WorkerRow& row, const Image&) {
   return row.index.value < kMaxWorkers;
 }
@@ -156,6 +164,7 @@ bool fits(const LeaseRow& row, const Image& image) {
   return row.drain_reason != RevokeReason::None && row.state != LeaseState::Closed &&
          is_live == (row.reason == RevokeReason::None) && row.id.generation != 0 &&
          image.workers.contains(row.worker) &&
+         (row.scope == wire::LeaseScope::Adapter) == (row.adapter_version != 0) &&
          (row.region == RegionId{} || image.regions.contains(row.region));
 }
 
@@ -233,8 +242,8 @@ class Table {
 
 /// The tables in the order of loading: a row refers only to rows of earlier tables.
 using AllTables = std::tuple<Table<HighWaterMarks>, Table<ExtentSizeRow>, Table<BootRow>,
-                             Table<TenantRow>, Table<ApiKeyRow>, Table<WorkerRow>, Table<RegionRow>,
-                             Table<LeaseRow>, Table<ExtentRow>>;
+                             Table<TenantRow>, Table<ApiKeyRow>, Table<AdapterRow>,
+                             Table<WorkerRow>, Table<RegionRow>, Table<LeaseRow>, Table<ExtentRow>>;
 
 }  // namespace detail
 

@@ -89,6 +89,7 @@ class Restorer {
       restore_part(row);
     }
     for (const auto& [id, row] : image_.api_keys) TRY(out_.state.api_keys.add(row, facts_.now));
+    for (const auto& [id, row] : image_.adapters) out_.state.adapters.restore(row);
     for (const auto& [id, row] : image_.workers) restore(row);
     for (const auto& [id, row] : image_.leases) restore(row);
     restore_extents();
@@ -197,6 +198,8 @@ class Restorer {
                        .region = machine_restarted_ ? RegionId{} : row.region,
                        .model = row.model,
                        .part = row.part,
+                       .adapter_version = row.adapter_version,
+                       .filled = row.filled,
                        .deadline = {row.deadline_ns},
                        .wanted_deadline = {row.deadline_ns},
                        .last_deadline = {row.last_deadline_ns},

@@ -259,6 +259,13 @@ void ServerEffects::perform(const effect::SendFill& effect) {
               });
 }
 
+void ServerEffects::perform(const effect::SendAdapterOrder& effect) {
+  const auto on_reply = [this, call = effect.call](const Result<control::Payload>& reply) {
+    post_(AdapterOrderAnswered{call, error_of(reply)});
+  };
+  std::visit([&](const auto& order) { call_worker(effect.worker, order, on_reply); }, effect.order);
+}
+
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr) return;  // the worker's exit event is already queued
@@ -353,6 +360,11 @@ void ServerEffects::perform(const effect::NotifyDraining& effect) {
 
 void ServerEffects::perform(const effect::NotifyAgent& effect) {
   notify(dependencies_.find_peer(effect.agent), effect.changed);
+}
+
+void ServerEffects::perform(const effect::NotifyAdapters& effect) {
+  const WorkerLink* link = dependencies_.links.find(effect.worker);
+  if (link != nullptr) notify(link->peer, wire::AdaptersChanged{});
 }
 
 void ServerEffects::perform(const effect::AppendEvent& effect) {

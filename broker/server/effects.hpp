@@ -65,6 +65,8 @@ class ServerEffects {
   void perform(const effect::SendPing& effect);
   void perform(const effect::SendReclaim& effect);
   void perform(const effect::SendFill& effect);
+  void perform(const effect::NotifyAdapters& effect);
+  void perform(const effect::SendAdapterOrder& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
   void perform(const effect::ClearExtents& effect);

@@ -45,6 +45,15 @@ struct LogVisitor {
     spdlog::info("membership of a cell changed cell={} incarnation={}", e.cell.value,
                  e.incarnation);
   }
+  void operator()(const events::AdapterLoaded& e) const {
+    spdlog::info("adapter loaded adapter={} version={} tenant={} lease={} worker={} size_bytes={}",
+                 e.adapter.value, e.version, e.tenant, to_string(e.lease), e.worker, e.size_bytes);
+  }
+  void operator()(const events::AdapterEvicted& e) const {
+    spdlog::info("adapter evicted adapter={} version={} tenant={} lease={} worker={} reason={}",
+                 e.adapter.value, e.version, e.tenant, to_string(e.lease), e.worker,
+                 name(e.reason));
+  }
   // Nothing is logged for these two events, because the decision also emits a warning.
   void operator()(const events::WorkerUntrusted&) const {}
   void operator()(const events::WorkerUnresponsive&) const {}

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "broker/server/adapter_views.hpp"
 #include "broker/server/connections/operators.hpp"
 #include "broker/server/page.hpp"
 #include "broker/server/tenant_views.hpp"
@@ -100,6 +101,24 @@ Result<Json> query_removed_tenants(const ListSources& sources, const Json& param
     return tenant != nullptr && tenant->admitted_unix_ms == each.admitted_unix_ms;
   });
   return gone.to_json();
+}
+
+Result<Json> query_adapters(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::AdapterList::from_json(params));
+  return page_of(adapter_views(sources.state, request), request.limit);
+}
+
+Result<Json> query_adapter(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::AdapterResolve::from_json(params));
+  const journal::AdapterRow* adapter =
+      sources.state.adapters.find_for(request.tenant, request.adapter);
+  if (adapter == nullptr) return std::unexpected(unknown_adapter(request.adapter));
+  return resolved(*adapter).to_json();
+}
+
+Result<Json> query_visible_adapters(const ListSources& sources, const Json& params) {
+  const auto request = TRY(wire::AdapterVisible::from_json(params));
+  return visible_adapters(sources.state, request.tenant).to_json();
 }
 
 Result<Json> query_extents(const ListSources& sources, const Json& params) {
@@ -240,6 +259,9 @@ constexpr Query kQueries[] = {
     {"metrics.read", Role::Observer, answer<query_metrics>},
     {"event.list", Role::Observer, answer<query_events>},
     {"step.list", Role::Observer, answer<query_steps>},
+    {"adapter.list", Role::Observer, answer<query_adapters>},
+    {"adapter.resolve", Role::Worker, answer<query_adapter>},
+    {"adapter.visible", Role::Worker, answer<query_visible_adapters>},
     {"key.list", Role::Operator, answer<query_keys>},
     {"key.check", Role::Worker, answer<query_key>},
     {"tenant.check", Role::Worker, answer<query_removed_tenants>},

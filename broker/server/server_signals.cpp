@@ -39,14 +39,17 @@ void ServerSignals::reload_configuration() {
   const auto* wanted = std::get_if<BrokerOptions>(&read);
   if (wanted == nullptr)
     return spdlog::error("configuration not reloaded; correct it and reload again");
-  const ConfigReload reload = reload_config(config_, wanted->config,
-                                            {"log-level", "reclaim-grace-ms", "adopt-grace-ms",
-                                             "max-engine-leases", "max-shared-blocks"});
+  const ConfigReload reload =
+      reload_config(config_, wanted->config,
+                    {"log-level", "reclaim-grace-ms", "adopt-grace-ms", "max-engine-leases",
+                     "max-shared-blocks", "max-shared-adapter-bytes"});
   set_log_level(wanted->log_level);
-  dependencies_.loop.post(ConfigReloaded{.reclaim_grace = wanted->reclaim_grace,
-                                         .adopt_grace = wanted->adopt_grace,
-                                         .max_engine_leases = wanted->max_engine_leases,
-                                         .max_shared_blocks = wanted->max_shared_blocks});
+  dependencies_.loop.post(
+      ConfigReloaded{.reclaim_grace = wanted->reclaim_grace,
+                     .adopt_grace = wanted->adopt_grace,
+                     .max_engine_leases = wanted->max_engine_leases,
+                     .max_shared_blocks = wanted->max_shared_blocks,
+                     .max_shared_adapter_bytes = wanted->max_shared_adapter_bytes});
   log_reload(reload);
 }
 

@@ -21,7 +21,7 @@ struct Held {
 HeldByTenant held_by_tenant(const State& state) {
   HeldByTenant all;
   state.leases.for_each_open([&](const LeaseRecord& record) {
-    if (record.is(LeaseState::Fenced)) return;
+    if (record.is(LeaseState::Fenced) || record.scope == wire::LeaseScope::Adapter) return;
     Held& held = all[record.tenant];
     if (record.is(LeaseState::Live)) ++held.leases_live;
     held.blocks += record.quota_blocks();

@@ -36,6 +36,11 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
           .worker_stopped_boottime_ns = record.stopped_at.boottime_ns};
 }
 
+std::string part_of(const LeaseRecord& record) {
+  if (record.scope != wire::LeaseScope::Adapter) return record.part;
+  return fmt::format("{}@{}", record.part, record.adapter_version);
+}
+
 wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
   const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
   const std::size_t extents = extents_in(state, record, MemoryPool::Kv);
@@ -44,7 +49,7 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .scope = record.scope,
           .tenant = record.tenant.value,
           .model = record.model,
-          .part = record.part,
+          .part = part_of(record),
           .worker = worker_name(state, record.worker()),
           .state = record.state(),
           .reason = reason_of(record.lease),

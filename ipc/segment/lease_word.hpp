@@ -65,9 +65,11 @@ constexpr bool is_known(RevokeReason reason) {
   return number < kRevokeReasonCount && number != 5 && number != 7;
 }
 
-/// False if the holder released the lease, or a drain let its requests finish.
+/// False if the holder released the lease, a drain let its requests finish, or a worker closed an
+/// adapter that no request used.
 constexpr bool is_revocation(RevokeReason reason) {
-  return reason != RevokeReason::None && reason != RevokeReason::Released;
+  return reason != RevokeReason::None && reason != RevokeReason::Released &&
+         reason != RevokeReason::ModelUnloaded;
 }
 
 struct LeaseWord {

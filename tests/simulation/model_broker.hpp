@@ -170,7 +170,9 @@ class Broker : public Process {
   void perform(const effect::SendQuota&) {}      // model workers run one request per lease
   void perform(const effect::Warn&) {}
   void perform(const effect::NotifyDraining& effect);
-  void perform(const effect::NotifyAgent&) {}   // the modelled agent asks
+  void perform(const effect::NotifyAgent&) {}  // the modelled agent asks
+  void perform(const effect::NotifyAdapters&) {}
+  void perform(const effect::SendAdapterOrder&) {}
   void perform(const effect::NotifyHolder&) {}  // a tenant of the model finds out by its calls
 
  private:

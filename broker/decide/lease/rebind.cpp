@@ -38,6 +38,7 @@ void give_back_rebind(State& state, LeaseRecord& record) {
 }
 
 void note_rebindable(State& state, LeaseRecord& record, RevokeReason reason, TimePoint now) {
+  if (record.scope == wire::LeaseScope::Adapter) return;  // it is not replaced by a rebind
   if (!record.acquired && is_lost_by_worker(reason)) return give_back_rebind(state, record);
   // The lease that replaces this one has already been charged for the rebind.
   if (reason == RevokeReason::WorkerReplaced && record.replaced_by) return;

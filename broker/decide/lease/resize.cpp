@@ -40,6 +40,10 @@ Result<LeaseRecord*> find_resizable(State& state, const Caller& caller, LeaseId 
     return fail(Errc::BadRequest,
                 "the lease is not mapped yet; wait for the reply to lease.acquire");
   }
+  if (record->scope == wire::LeaseScope::Adapter) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("lease {} holds an adapter and is not resized", to_string(lease)));
+  }
   TRY(require_worker_attached(state, *record));
   return record;
 }

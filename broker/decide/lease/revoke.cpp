@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "broker/decide/lease/adapter_leases.hpp"
 #include "broker/decide/lease/rebind.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/succession.hpp"
@@ -108,7 +109,8 @@ std::vector<LeaseId> revoke_leases(Decision& decision, std::span<const LeaseId> 
     LeaseRecord& record = decision.state.leases.at(id);
     if (notice == HolderNotice::Send) notify_holder(decision, record);
     record_lease(decision, record);
-    if (reason != RevokeReason::Released) add_revocation(decision, record, reason);
+    if (record.scope == wire::LeaseScope::Adapter) record_adapter_end(decision, record);
+    if (is_revocation(reason)) add_revocation(decision, record, reason);
     drain_extents(decision, record);
     answer_pending_calls(decision, record);
     end_succession(decision, record);

@@ -42,7 +42,7 @@ std::vector<LeaseId> open_leases_where(State& state, Predicate matches) {
 /// Errors: LeaseRevoked or LeaseFenced with the reason, for a lease that is not Live.
 Result<void> require_live(const LeaseRecord& record);
 
-/// The scope to name in an error about the lease: Tenant or Shared.
+/// The scope to name in an error about the lease: Tenant, Shared or Adapter.
 FailureScope failure_scope_of(const LeaseRecord& record);
 
 /// The named lease, or the live leases of the named tenant, which may be none. Errors: BadRequest

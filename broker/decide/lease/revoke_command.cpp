@@ -1,10 +1,12 @@
-// `brokerctl revoke`: revokes a lease, a tenant's leases, or the engine leases on a weights part.
+// `brokerctl revoke`: revokes a lease, a tenant's leases, the engine leases on a weights part, or
+// the leases of an adapter.
 #include <fmt/format.h>
 
 #include "broker/decide/deciders.hpp"
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/tenant/adapters.hpp"
 
 namespace leasehold {
 namespace {
@@ -30,6 +32,7 @@ Result<std::vector<LeaseId>> leases_on_part(State& state, const wire::LeaseRevok
 }
 
 std::string revoked_object(const wire::LeaseRevoke& revoke) {
+  if (revoke.adapter) return "adapter:" + revoke.adapter->value;
   if (!revoke.part) return object_name(revoke.lease, revoke.tenant);
   return "part:" + *revoke.part + (revoke.worker ? "@" + *revoke.worker : "");
 }
@@ -37,6 +40,7 @@ std::string revoked_object(const wire::LeaseRevoke& revoke) {
 /// Includes a fenced lease whose memory is retained.
 Result<std::vector<LeaseId>> leases_to_end(State& state, const wire::LeaseRevoke& revoke) {
   if (revoke.part) return leases_on_part(state, revoke);
+  if (revoke.adapter) return leases_of_adapter(state, *revoke.adapter, revoke.tenant);
   const bool is_retained =
       revoke.lease && !revoke.tenant && !retained_where(state, [&](const auto& record) {
                                            return record.id() == *revoke.lease;
@@ -51,7 +55,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
   std::vector<LeaseId> leases = TRY(leases_to_end(decision.state, revoke));
   revoke_leases(decision, leases, RevokeReason::Operator);
   end_retention(decision, leases);
-  if (revoke.tenant) end_retention_of(decision, *revoke.tenant);
+  if (revoke.tenant && !revoke.adapter) end_retention_of(decision, *revoke.tenant);
   record_operator_action(decision,
                          {.uid = caller.uid, .action = "revoke", .object = revoked_object(revoke)});
   return Answer{wire::LeasesTouched{.leases = std::move(leases)}};

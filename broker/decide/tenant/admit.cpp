@@ -8,6 +8,7 @@
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reserves.hpp"
+#include "broker/decide/tenant/adapters.hpp"
 #include "broker/decide/tenant/admit.hpp"
 #include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/tenant/keys.hpp"
@@ -95,6 +96,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   withdraw_quotas(decision, *tenants.find(remove.tenant));
   tenants.remove(remove.tenant);
   forget_keys_of(decision, remove.tenant);
+  forget_adapters_of(decision, remove.tenant);
   write_removal(decision, caller, {remove.tenant, std::move(leases)});
   return std::nullopt;
 }

@@ -27,13 +27,25 @@ std::vector<ExtentId> not_delivered(const State& state, const LeaseRecord& recor
   return missing;
 }
 
+bool is_unfilled(const LeaseRecord& record) {
+  switch (record.scope) {
+    case wire::LeaseScope::Shared:
+      return record.charged_blocks == 0;
+    case wire::LeaseScope::Adapter:
+      return !record.filled;
+    case wire::LeaseScope::Engine:
+    case wire::LeaseScope::Tenant:
+      return false;
+  }
+  return false;
+}
+
 /// If no extent was redelivered, the grant never reached the worker, and the lease ends. If some
 /// extents were redelivered, the missing ones belong to a growth that never reached the worker.
 void reconcile_live(Decision& decision, LeaseRecord& record) {
   if (record.scope == wire::LeaseScope::Engine)
-    return;  // weights are not redelivered: the broker has their descriptors
-  const bool unfilled = record.scope == wire::LeaseScope::Shared && record.charged_blocks == 0;
-  if (unfilled) {  // the call that waited for the fill ended with the broker
+    return;                   // weights are not redelivered: the broker has their descriptors
+  if (is_unfilled(record)) {  // the call that waited for the fill ended with the broker
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
     return;
   }

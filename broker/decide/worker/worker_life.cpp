@@ -9,6 +9,7 @@
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/memory/return_memory.hpp"
+#include "broker/decide/tenant/adapters.hpp"
 #include "broker/decide/worker/liveness.hpp"
 #include "broker/decide/worker/unavailable.hpp"
 
@@ -158,6 +159,8 @@ struct TakeReport {
   Report operator()(const events::WorkerService&) const { return Report::NotItsOwn; }
   Report operator()(const events::KeyExpired&) const { return Report::NotItsOwn; }
   Report operator()(const events::CellMembership&) const { return Report::NotItsOwn; }
+  Report operator()(const events::AdapterLoaded&) const { return Report::NotItsOwn; }
+  Report operator()(const events::AdapterEvicted&) const { return Report::NotItsOwn; }
 };
 
 /// Adds to a worker's report what only the broker knows about the revocation and the replacement.
@@ -282,6 +285,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
   }
   start_sampling(decision, *worker);
   send_admission(decision, *worker);
+  notify_of_adapters(decision, *worker);
   decision.waits_may_end = true;
   return Answer{wire::ExtentShape{.extent_size_bytes = extent_bytes,
                                   .blocks_per_extent = worker->blocks_per_extent}};

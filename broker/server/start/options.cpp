@@ -111,6 +111,11 @@ void add_limit_options(CLI::App& app, BrokerOptions& options) {
       "KV blocks that published texts may hold on one worker, in whole extents; 0 allows "
       "none",
       0u, 1u << 20);
+  add_size_option(app, "--max-shared-adapter-bytes", options.max_shared_adapter_bytes,
+                  "Memory that shared adapters may hold on one worker, for example 256MiB; 0 "
+                  "allows none",
+                  {.low = 1, .high = 1ull << 50, .or_zero = true})
+      ->default_str("1GiB");
   add_number_option(app, "--max-extents", options.max_extents,
                     "Maximum number of extents in each pool; more suits many small tenants", 1u,
                     16'384u);

@@ -26,9 +26,10 @@ struct BrokerOptions {
   std::string spill_dir;  ///< Empty: no spill files are lent.
   std::uint64_t spill_capacity_bytes = 0;
   std::uint32_t slots = 4096;
-  std::uint32_t max_engine_leases = 1024;  ///< Per worker.
-  std::uint32_t max_shared_blocks = 1024;  ///< Blocks of published texts per worker.
-  std::uint32_t max_extents = 1024;        ///< Upper bound on extents in each pool.
+  std::uint32_t max_engine_leases = 1024;               ///< Per worker.
+  std::uint32_t max_shared_blocks = 1024;               ///< Blocks of published texts per worker.
+  std::uint64_t max_shared_adapter_bytes = 1ull << 30;  ///< Of shared adapters per worker.
+  std::uint32_t max_extents = 1024;                     ///< Upper bound on extents in each pool.
   std::chrono::milliseconds fence_timeout{2000};
   std::chrono::milliseconds reclaim_grace{1000};
   std::chrono::milliseconds adopt_grace{10'000};     ///< Zero: memory is not kept.

@@ -68,6 +68,7 @@ void describe(Is<AdapterView> auto& m, auto& fields) {
   fields.field("file", m.file, TextRule::RelativePath);
   fields.field("pinned", m.pinned);
   fields.field("digest", m.digest, TextRule::HexKey);
+  fields.with_default("removed", m.removed, false);
   fields.field("leases", m.leases);
 }
 

@@ -19,7 +19,8 @@
 namespace leasehold::wire {
 
 inline constexpr std::size_t kMaxAdaptersPerOwner = 64;  ///< Of one tenant, and shared ones.
-inline constexpr std::size_t kMaxAdapters = 4096;
+inline constexpr std::size_t kMaxAdapters =
+    16'384;  ///< Names ever registered, removed ones included.
 
 // ---------------------------------------------------------------- operator → broker
 
@@ -98,6 +99,7 @@ struct AdapterView : Message<AdapterView> {
   std::string file;
   bool pinned = false;
   std::optional<std::string> digest;  ///< Missing until a worker has opened this version.
+  bool removed = false;  ///< It is shown until its last lease has ended. May be missing.
   std::vector<AdapterLeaseView> leases;
 };
 
@@ -121,7 +123,7 @@ struct AdapterResolved : Message<AdapterResolved> {
 };
 
 /// `adapter.visible`, a query of a worker: what the tenant may name in a request. Reply:
-/// AdaptersVisible, in the order of the names; empty for an unknown tenant.
+/// AdaptersVisible, in the order of the names.
 struct AdapterVisible : Message<AdapterVisible> {
   static constexpr std::string_view kMethod = "adapter.visible";
   TenantId tenant;

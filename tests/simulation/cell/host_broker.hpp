@@ -63,6 +63,8 @@ class HostBroker {
   void perform(const effect::SendGrant& effect);
   void perform(const effect::SendQuota& effect);
   void perform(const effect::NotifyAgent& effect);
+  void perform(const effect::NotifyAdapters&) {}
+  void perform(const effect::SendAdapterOrder&) {}
   void perform(const effect::SendUnmap& effect);
   void perform(const effect::SendPing& effect);
   void perform(const effect::BeginQuietWatch& effect);

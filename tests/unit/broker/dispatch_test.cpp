@@ -79,7 +79,7 @@ class Log {
 
 const std::set<std::string> kForObservers{
     "status",      "tenant.list", "lease.list", "extent.list",  "quarantine.list",
-    "worker.list", "event.list",  "step.list",  "metrics.read",
+    "worker.list", "event.list",  "step.list",  "metrics.read", "adapter.list",
 };
 
 }  // namespace

@@ -11,6 +11,11 @@ template <class Message>
 std::string fingerprint(const Message& message) {
   return std::string(Message::kMethod) + message.to_json().dump();
 }
+template std::string fingerprint(const wire::AdapterAdd&);
+template std::string fingerprint(const wire::AdapterRemove&);
+template std::string fingerprint(const wire::AdapterLoad&);
+template std::string fingerprint(const wire::AdapterUnload&);
+template std::string fingerprint(const wire::AdapterOpen&);
 template std::string fingerprint(const wire::TenantAdmit&);
 template std::string fingerprint(const wire::TenantRemove&);
 template std::string fingerprint(const wire::KeyCreate&);

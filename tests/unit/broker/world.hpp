@@ -166,6 +166,8 @@ class World {
   void perform(const effect::NotifyHolder&) {}
   void perform(const effect::NotifyDraining&) {}
   void perform(const effect::NotifyAgent&) {}
+  void perform(const effect::NotifyAdapters&) {}
+  void perform(const effect::SendAdapterOrder&) {}
 
  private:
   World(Recovered recovered, World& before, bool table_kept);

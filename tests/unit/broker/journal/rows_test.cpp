@@ -103,6 +103,26 @@ TEST_CASE("journal: workers, tenants, extents, regions and marks are read as wri
   CHECK(image.extent_size_bytes == 2u << 20);
 }
 
+TEST_CASE("journal: adapters are read as written, and a damaged one is refused") {
+  const StateDir dir;
+  const AdapterRow own{.id = {"support"},
+                       .version = 2,
+                       .tenant = {"a"},
+                       .file = "a/support.gguf",
+                       .pinned = true,
+                       .digest = std::string(64, 'a')};
+  const AdapterRow removed{
+      .id = {"old"}, .version = 1, .tenant = {"nobody"}, .file = "old", .removed = true};
+  const Image image =
+      reopened(dir, {.rows = {TenantRow{.policy = {.tenant = {"a"}}}, own, removed}});
+  CHECK(image.adapters.at({"support"}) == own);
+  CHECK(image.adapters.at({"old"}) == removed);
+
+  const char* damage = GENERATE("version=0", "file='../x'", "tenant='nobody'", "digest='12'");
+  run_sql(dir.file("journal.db"), (std::string("UPDATE adapter SET ") + damage).c_str());
+  CHECK(SqliteJournal::open(dir.path()).value()->load(kNowUnixS).error().code == Errc::FileCorrupt);
+}
+
 TEST_CASE("journal: API keys are read as written, and a damaged one is refused") {
   const StateDir dir;
   const std::string hash(64, 'a');

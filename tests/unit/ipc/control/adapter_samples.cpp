@@ -25,10 +25,11 @@ std::vector<MessageSample> adapter_samples() {
       sample<AdapterView>(
           "AdapterView",
           with_digest(R"({"adapter":"support","version":2,"tenant":"acme","file":"support.gguf",
-           "pinned":true,"digest":DIGEST,"leases":[{"lease":"17.4","worker":"w0","version":1,
+           "pinned":true,"digest":DIGEST,"removed":true,"leases":[{"lease":"17.4","worker":"w0","version":1,
            "state":"Live","filled":true,"size_bytes":18446744073709551615}]})"),
-          {"tenant", "digest"}),
-      sample<AdapterResolve>("AdapterResolve", R"({"tenant":"acme","adapter":"support"})"),
+          {"tenant", "digest", "removed"}),
+      sample<AdapterResolve>("AdapterResolve", R"({"tenant":"acme","adapter":"support"})",
+                             {"tenant"}),
       sample<AdapterResolved>(
           "AdapterResolved",
           with_digest(R"({"adapter":"support","version":2,"file":"support.gguf","tenant":"acme",
@@ -40,7 +41,8 @@ std::vector<MessageSample> adapter_samples() {
       sample<AdapterOpen>(
           "AdapterOpen",
           with_digest(R"({"tenant":"acme","adapter":"support","version":2,"digest":DIGEST,
-           "size_bytes":18446744073709551615,"request_id":"r-1"})")),
+           "size_bytes":18446744073709551615,"request_id":"r-1"})"),
+          {"tenant"}),
       sample<AdapterOpened>("AdapterOpened", R"({"lease":"17.4"})"),
       sample<AdapterFilled>("AdapterFilled", R"({"lease":"17.4"})"),
       sample<AdapterClose>("AdapterClose", R"({"lease":"17.4"})"),

@@ -1,0 +1,19 @@
+/// Adapters: functions that other deciders need.
+#pragma once
+
+#include "broker/decide/deciders.hpp"
+
+namespace leasehold {
+
+/// Removes the adapters of a removed tenant, and revokes their leases (`policy_changed`).
+void forget_adapters_of(Decision& decision, const TenantId& tenant);
+
+/// The live leases of all versions of the adapter; with a tenant, only if it is the owner. Errors:
+/// UnknownAdapter if there is no such adapter and no lease of a removed one.
+Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& adapter,
+                                               const std::optional<TenantId>& owner);
+
+/// Tells the worker to forget what it has resolved, because it may have missed a change.
+void notify_of_adapters(Decision& decision, const Worker& worker);
+
+}  // namespace leasehold

@@ -1,0 +1,114 @@
+#include <catch2/catch.hpp>
+
+#include "broker/server/adapter_views.hpp"
+#include "tests/unit/broker/adapter_world.hpp"
+
+using namespace leasehold;
+
+TEST_CASE("adapters: each add of a name makes a new version, also after a removal") {
+  AdapterWorld world;
+  CHECK(world.add("support") == 1);
+  CHECK(world.add("support") == 2);
+  (void)world.answer<wire::Empty>(world.remove("support"));
+  CHECK(world.refusal(world.remove("support")) == Errc::UnknownAdapter);
+  CHECK(world.add("support", "b") == 3);
+}
+
+TEST_CASE("adapters: a name belongs to one owner until it is removed") {
+  AdapterWorld world;
+  world.add("support", "a");
+  const wire::AdapterAdd foreign{.adapter = {"support"}, .file = "x.gguf", .tenant = TenantId{"b"}};
+  CHECK(world.refusal(world.call(kOperator, foreign)) == Errc::BadRequest);
+  const wire::AdapterAdd shared{.adapter = {"support"}, .file = "x.gguf", .shared = true};
+  CHECK(world.refusal(world.call(kOperator, shared)) == Errc::BadRequest);
+  const wire::AdapterAdd nobody{.adapter = {"x"}, .file = "x.gguf", .tenant = TenantId{"nobody"}};
+  CHECK(world.refusal(world.call(kOperator, nobody)) == Errc::UnknownTenant);
+}
+
+TEST_CASE("adapters: an owner has at most 64") {
+  AdapterWorld world;
+  for (int i = 0; i < 64; ++i) world.add("n" + std::to_string(i));
+  const wire::AdapterAdd more{.adapter = {"more"}, .file = "x.gguf", .tenant = TenantId{"a"}};
+  CHECK(world.refusal(world.call(kOperator, more)) == Errc::QuotaAdapters);
+  CHECK(world.add("n0") == 2);
+  CHECK(world.add("more", "b") == 1);
+}
+
+TEST_CASE("adapters: a tenant sees its own and the shared ones") {
+  AdapterWorld world;
+  world.add("own", "a");
+  world.add("foreign", "b");
+  world.add("tone", "");
+  world.add("gone", "a");
+  world.remove("gone");
+  const auto seen = visible_adapters(world.state, {"a"}).adapters;
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0] == wire::VisibleAdapter{.adapter = {"own"}, .version = 1});
+  CHECK(seen[1] == wire::VisibleAdapter{.adapter = {"tone"}, .version = 1});
+  CHECK(world.state.adapters.find_for(TenantId{"a"}, {"foreign"}) == nullptr);
+  CHECK(world.state.adapters.find_for(std::nullopt, {"own"}) == nullptr);
+  CHECK(world.state.adapters.find_for(std::nullopt, {"tone"}) != nullptr);
+}
+
+TEST_CASE("adapters: every change of the registry is journaled and told to the workers") {
+  AdapterWorld world;
+  world.forget_effects();
+  world.add("support");
+  CHECK(world.performed<effect::NotifyAdapters>().size() == 1);
+  CHECK(world.journal.adapters.at({"support"}).version == 1);
+  world.filled("support");
+  CHECK(world.journal.adapters.at({"support"}).digest == kDigest);
+  world.forget_effects();
+  world.remove("support");
+  CHECK(world.performed<effect::NotifyAdapters>().size() == 1);
+  CHECK(world.journal.adapters.at({"support"}).removed);
+
+  World next(world, {});
+  CHECK(next.state.adapters.find({"support"}) == nullptr);
+  CHECK(next.state.adapters.all().at({"support"}).version == 1);
+}
+
+TEST_CASE("adapters: the list shows a removed one until its last lease has ended") {
+  AdapterWorld world;
+  world.add("support");
+  const LeaseId lease = world.filled("support");
+  world.remove("support");
+  auto views = adapter_views(world.state, {});
+  REQUIRE(views.size() == 1);
+  CHECK(views[0].removed);
+  REQUIRE(views[0].leases.size() == 1);
+  CHECK(views[0].leases[0].lease == lease);
+  CHECK(views[0].leases[0].filled);
+  CHECK(views[0].leases[0].size_bytes == kExtentBytes);
+  world.close(lease);
+  CHECK(adapter_views(world.state, {}).empty());
+}
+
+TEST_CASE("adapters: an order goes to the worker with the owner, and its reply to the operator") {
+  AdapterWorld world;
+  world.add("support");
+  world.forget_effects();
+  const CallId loading = world.call(
+      kOperator,
+      wire::AdapterLoad{.adapter = {"support"}, .worker = "w0", .tenant = TenantId{"b"}});
+  const auto orders = world.performed<effect::SendAdapterOrder>();
+  REQUIRE(orders.size() == 1);
+  CHECK(std::get<wire::AdapterLoad>(orders[0].order).tenant == TenantId{"a"});
+  CHECK_FALSE(world.answers.contains(loading));
+  world.post(AdapterOrderAnswered{orders[0].call, Error{Errc::FileNotFound, "no file"}});
+  CHECK(world.refusal(loading) == Errc::FileNotFound);
+  const wire::AdapterUnload unknown{.adapter = {"x"}, .worker = "w0"};
+  CHECK(world.refusal(world.call(kOperator, unknown)) == Errc::UnknownAdapter);
+  const wire::AdapterUnload nowhere{.adapter = {"support"}, .worker = "w9"};
+  CHECK(world.refusal(world.call(kOperator, nowhere)) == Errc::UnknownWorker);
+}
+
+TEST_CASE("adapters: the removal of a tenant removes its adapters and revokes their leases") {
+  AdapterWorld world;
+  world.add("support");
+  const LeaseId lease = world.filled("support");
+  (void)world.answer<wire::LeasesTouched>(
+      world.call(kOperator, wire::TenantRemove{.tenant = {"a"}}));
+  CHECK(world.reason(lease) == RevokeReason::PolicyChanged);
+  CHECK(world.state.adapters.find({"support"}) == nullptr);
+}
