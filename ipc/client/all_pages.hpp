@@ -44,6 +44,15 @@ struct PagedList<wire::KeyView> {
 };
 
 template <>
+struct PagedList<wire::AdapterView> {
+  static constexpr std::string_view kMethod = wire::AdapterList::kMethod;
+  static AdapterName key_of(const wire::AdapterView& view) { return view.adapter; }
+  static wire::Json after(const wire::AdapterView& view) {
+    return wire::AdapterList{.after = view.adapter}.to_json();
+  }
+};
+
+template <>
 struct PagedList<wire::ExtentView> {
   static constexpr std::string_view kMethod = wire::ExtentList::kMethod;
   static ExtentId key_of(const wire::ExtentView& view) { return view.extent; }

@@ -55,6 +55,7 @@ std::string live_list(const Command& command, const CommandOption& option) {
   if (name == "--lease" || name == "lease") return "get leases";
   if (name == "--key" || name == "key") return "get keys";
   if (name == "id" && command.path == "requests cancel") return "get requests";
+  if (name == "--adapter" || name == "adapter") return "get adapters";
   if (name == "extent") return "get extents";
   if (name == "memory") return "get quarantine";
   if (!option.is_positional || name != "name") return "";

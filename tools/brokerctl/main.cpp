@@ -71,7 +71,8 @@ class Connection {
 
   Result<wire::Json> call(std::string_view method, const wire::Json& params) {
     TRY(connect());
-    const bool computes = method == wire::PrefixPublish::kMethod;
+    const bool computes =
+        method == wire::PrefixPublish::kMethod || method == wire::AdapterLoad::kMethod;
     const Duration timeout = computes ? kPublishTimeout : kCallTimeout;
     auto body = body_of(client_->call(std::string(method), {.body = params}, timeout));
     if (is_lost(body)) client_.reset();

@@ -16,6 +16,7 @@ Errc code_of(const std::string& noun) {
   if (noun == "tenant") return Errc::UnknownTenant;
   if (noun == "worker") return Errc::UnknownWorker;
   if (noun == "request") return Errc::UnknownRequest;
+  if (noun == "adapter") return Errc::UnknownAdapter;
   return noun == "lease" ? Errc::UnknownLease : Errc::BadRequest;
 }
 

@@ -9,6 +9,7 @@
 
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
+#include "tools/brokerctl/adapter_calls.hpp"
 #include "tools/brokerctl/audit.hpp"
 #include "tools/brokerctl/describe/describe.hpp"
 #include "tools/brokerctl/find_lease.hpp"
@@ -29,10 +30,11 @@ namespace {
 
 using wire::Json;
 
-/// The error when no lease matched. Only a tenant can be without leases, because the broker refuses
-/// an unknown lease or part.
+/// The error when no lease matched. Only a tenant and an adapter can be without leases, because the
+/// broker refuses an unknown lease or part.
 std::unexpected<Error> nothing_revoked(const wire::LeaseRevoke& revoke) {
-  const std::string tenant = revoke.tenant ? "tenant " + revoke.tenant->value : "it";
+  std::string tenant = revoke.tenant ? "tenant " + revoke.tenant->value : "it";
+  if (revoke.adapter) tenant = "adapter " + revoke.adapter->value;
   return fail(
       Errc::UnknownLease,
       fmt::format("nothing was revoked: {} has no live lease; see `brokerctl leases`", tenant));
@@ -88,6 +90,8 @@ class Runner {
         return list(quarantine_table);
       case Show::Workers:
         return show_workers();
+      case Show::Adapters:
+        return list(adapters_table);
       case Show::Prefixes:
         return show_prefixes();
       case Show::Status:
@@ -213,9 +217,7 @@ class Runner {
   }
   Result<void> operator()(const wire::LeaseUndrain& undrain) {
     const Json reply = TRY(dependencies_.call(wire::LeaseUndrain::kMethod, undrain.to_json()));
-    print(reply, {.columns = {{"UNDRAINED"}},
-                  .rows = {{undrain.tenant ? undrain.tenant->value : *undrain.worker}}});
-    return {};
+    return print_name(reply, "UNDRAINED", undrain.tenant ? undrain.tenant->value : *undrain.worker);
   }
   Result<void> operator()(const ReplaceWorker& replace) {
     const Json reply =
@@ -225,10 +227,8 @@ class Runner {
     print(old.to_json(), replaced_table(old));
     return {};
   }
-  template <class Change>
-    requires std::is_same_v<Change, SleepWorker> || std::is_same_v<Change, WakeWorker>
-  Result<void> operator()(const Change& change) {
-    const Printed printed = TRY(change_sleep(change, dependencies_));
+  Result<void> operator()(const auto& change) {
+    const Printed printed = TRY(make_change(change, dependencies_));
     print(printed.document, printed.table);
     return {};
   }
@@ -272,8 +272,7 @@ class Runner {
   }
   Result<void> operator()(const wire::TenantAdmit& admit) {
     const Json reply = TRY(dependencies_.call(wire::TenantAdmit::kMethod, admit.to_json()));
-    print(reply, {.columns = {{"TENANT"}}, .rows = {{admit.tenant.value}}});
-    return {};
+    return print_name(reply, "TENANT", admit.tenant.value);
   }
   Result<void> operator()(const wire::TenantRemove& remove) {
     const Json reply = TRY(dependencies_.call(wire::TenantRemove::kMethod, remove.to_json()));
@@ -351,6 +350,11 @@ class Runner {
     cli::Table table{.columns = {{"LEASE"}}};
     for (const LeaseId lease : touched.leases) table.rows.push_back({to_string(lease)});
     print(document, table);
+    return {};
+  }
+
+  Result<void> print_name(const Json& reply, const char* title, const std::string& name) {
+    print(reply, {.columns = {{title}}, .rows = {{name}}});
     return {};
   }
 

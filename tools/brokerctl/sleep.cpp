@@ -63,7 +63,7 @@ Result<wire::WorkerView> wait_until_awake(const std::string& worker, Duration ti
 
 }  // namespace
 
-Result<Printed> change_sleep(const SleepWorker& sleep, const Dependencies& dependencies) {
+Result<Printed> make_change(const SleepWorker& sleep, const Dependencies& dependencies) {
   const wire::Json reply =
       TRY(dependencies.call(wire::WorkerSleep::kMethod, sleep.message.to_json()));
   const auto touched = TRY(client::parse_message<wire::LeasesTouched>(reply));
@@ -79,7 +79,7 @@ Result<Printed> change_sleep(const SleepWorker& sleep, const Dependencies& depen
   return Printed{.document = {{"items", items_of(leases)}}, .table = leases_table(leases)};
 }
 
-Result<Printed> change_sleep(const WakeWorker& wake, const Dependencies& dependencies) {
+Result<Printed> make_change(const WakeWorker& wake, const Dependencies& dependencies) {
   const std::string& worker = wake.message.worker;
   const wire::Json reply =
       TRY(dependencies.call(wire::WorkerWake::kMethod, wake.message.to_json()));

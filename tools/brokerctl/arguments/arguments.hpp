@@ -23,7 +23,7 @@
 namespace leasehold::brokerctl {
 
 /// Queries without options.
-enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes };
+enum class Show { Status, Tenants, Extents, Workers, Quarantine, Prefixes, Adapters };
 struct ListLeases {
   std::optional<TenantId> tenant;
   std::optional<LeaseState> state;
@@ -170,7 +170,8 @@ struct AskCell {
 using Verb =
     std::variant<PrintText, MakeText, AskCell, Show, ListLeases, ListOperatorActions, ListEvents,
                  WatchSteps, ShowTimeline, Describe, Revoke, Drain, wire::LeaseUndrain,
-                 wire::TenantAdmit, wire::TenantRemove, wire::QuarantineRelease, PublishPrefix,
+                 wire::TenantAdmit, wire::TenantRemove, wire::AdapterAdd, wire::AdapterRemove,
+                 wire::AdapterLoad, wire::AdapterUnload, wire::QuarantineRelease, PublishPrefix,
                  ReplaceWorker, SleepWorker, WakeWorker, WaitWorkers, CreateKey, UpdateKey,
                  wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, ShowUsage, ShowTop,
                  ListRequests, CancelRequests, ListKeys>;

@@ -10,7 +10,7 @@ constexpr int kMaxWait_ms = 86'400'000;
 
 /// The values of revoke, drain and undrain.
 struct TargetValues {
-  std::string lease, tenant, part, worker;
+  std::string lease, tenant, part, worker, adapter;
   std::int64_t grace_ms = 30'000, timeout_ms = 30'000;
   bool wait = false;
 };
@@ -41,11 +41,15 @@ void add_revoke(Commands& commands) {
   auto* revoke = commands.add_verb(
       {"revoke", "Revoke leases now",
        "brokerctl revoke 17.4 --wait\nbrokerctl revoke --tenant alice\nbrokerctl revoke --part "
-       "blk.1 --worker w1"},
+       "blk.1 --worker w1\nbrokerctl revoke --adapter support"},
       [&commands, values]() -> Result<Verb> {
         wire::LeaseRevoke message;
         RequestId id = TRY(commands.request_id());
-        if (values->part.empty()) {
+        if (!values->adapter.empty()) {
+          message.adapter = TRY(AdapterName::parse(values->adapter));
+          message.tenant = TRY(parse_optional<TenantId>(values->tenant));
+          message.request_id = std::move(id);
+        } else if (values->part.empty()) {
           message = TRY(set_target(*values, std::move(id), "--part", std::move(message)));
         } else {
           message.part = values->part;
@@ -60,6 +64,11 @@ void add_revoke(Commands& commands) {
                             "`brokerctl leases` lists the parts");
   part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
   add_name(*revoke, "--worker", values->worker, "With --part: on this worker only")->needs(part);
+  add_name(*revoke, "--adapter", values->adapter,
+           "Memory of this adapter on all workers; the next request loads it again. With --tenant: "
+           "only if it is the owner")
+      ->excludes(revoke->get_option("lease"))
+      ->excludes(part);
   revoke->add_flag("--wait", values->wait, "Wait until fenced and print the four clocks");
   add_number_option(*revoke, "--timeout-ms", values->timeout_ms,
                     "With --wait: longest time to wait", 1, kMaxWait_ms);

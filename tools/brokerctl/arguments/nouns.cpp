@@ -3,7 +3,9 @@
 #include <charconv>
 
 #include "common/cli/command_line.hpp"
+#include "common/cli/size_option.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
+#include "tools/brokerctl/arguments/key_options.hpp"
 #include "tools/brokerctl/audit.hpp"
 
 namespace leasehold::brokerctl {
@@ -128,7 +130,7 @@ void add_actions(Commands& commands) {
 
 /// The values of `tenants admit` and `tenants remove`.
 struct TenantValues {
-  std::string tenant, tier;
+  std::string tenant, tier, max_adapter_bytes;
   wire::TenantAdmit admit;
   bool revokes = false;
 };
@@ -177,6 +179,14 @@ void add_limits(CLI::App& admit, TenantValues& values) {
         "Computed prompt tokens and emitted tokens per day of UTC, over all workers; requests that "
         "run at the limit end normally; new tenant: no limit",
         1, 1'000'000'000'000);
+  limit("--max-adapters", limits.max_adapters,
+        "Adapters of its own that may be loaded at once; the same one on two workers counts once; "
+        "new tenant: 0",
+        0, wire::kMaxAdaptersPerOwner);
+  admit
+      .add_option("--max-adapter-bytes", values.max_adapter_bytes,
+                  "Memory of its adapters over all workers, for example 1GiB; new tenant: 0")
+      ->check(checked(parse_size));
   limit("--uid", limits.uid,
         "User id that may act for the tenant; new tenant: any; changed later, never removed", 0,
         ~std::uint32_t{0});
@@ -203,6 +213,8 @@ void add_tenants(Commands& commands) {
         wire::TenantAdmit message = values->admit;
         message.request_id = TRY(commands.request_id());
         message.tenant = TRY(TenantId::parse(values->tenant));
+        if (!values->max_adapter_bytes.empty())
+          message.max_adapter_bytes = TRY(parse_size(values->max_adapter_bytes));
         for (const auto tier :
              {wire::Tier::Guaranteed, wire::Tier::Standard, wire::Tier::Scavenger}) {
           if (wire::name(tier) == values->tier) message.tier = tier;
@@ -348,6 +360,7 @@ void add_nouns(Commands& commands) {
   add_tenants(commands);
   add_quarantine(commands);
   add_prefix(commands);
+  add_adapters(commands);
   add_key_nouns(commands);
   add_audit(commands);
 }

@@ -11,8 +11,8 @@
 namespace leasehold::brokerctl {
 namespace {
 
-constexpr std::string_view kNouns[] = {"tenant", "lease",      "worker", "key",    "extent",
-                                       "prefix", "quarantine", "action", "request"};
+constexpr std::string_view kNouns[] = {"tenant", "lease",      "worker", "key",     "extent",
+                                       "prefix", "quarantine", "action", "request", "adapter"};
 constexpr std::string_view kCreate = " create add new make apply register set edit update patch ";
 constexpr std::string_view kChange = " set edit update patch ";
 constexpr std::string_view kDelete = " delete del rm remove destroy unregister ";
@@ -33,6 +33,7 @@ constexpr Row kRows[] = {
     {kChange, "key", "brokerctl keys update {}", "KEY"},
     {kCreate, "key", "brokerctl keys create --tenant NAME"},
     {kCreate, "prefix", "brokerctl prefix publish --file FILE --worker NAME"},
+    {kCreate, "adapter", "brokerctl adapters add {} --file FILE --tenant NAME"},
     {kCreate, "worker", "leasehold-worker --name {}"},
     {kCreate, "lease", "leasehold-tenant --tenant NAME --prompt TEXT"},
     {kCreate, "", "brokerctl tenants admit NAME, or brokerctl keys create --tenant NAME"},
@@ -40,12 +41,14 @@ constexpr Row kRows[] = {
     {kDelete, "key", "brokerctl keys revoke {}", "KEY"},
     {kDelete, "lease", "brokerctl revoke {}", "LEASE"},
     {kDelete, "prefix", "brokerctl revoke {}", "LEASE"},
+    {kDelete, "adapter", "brokerctl adapters remove {}"},
     {kDelete, "worker", "brokerctl drain --worker {}"},
     {kDelete, "request", "brokerctl requests cancel {}", "ID"},
     {kDelete, "extent", "brokerctl quarantine release extent:{} --reason TEXT", "ID"},
     {kDelete, "",
      "brokerctl tenants remove NAME, brokerctl keys revoke KEY, or brokerctl revoke LEASE"},
     {kStop, "tenant", "brokerctl revoke --tenant {}"},
+    {kStop, "adapter", "brokerctl revoke --adapter {}"},
     {kStop, "worker", "brokerctl drain --worker {}"},
     {kStop, "key", "brokerctl keys revoke {}", "KEY"},
     {kStop, "request", "brokerctl requests cancel {}", "ID"},
