@@ -169,6 +169,19 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
   return lease;
 }
 
+LeaseId EngineRig::grant_adapter() {
+  const LeaseId lease = next_lease();
+  MemoryObject object =
+      required(MemoryObject::create({.name = "rig-adapter", .size_bytes = options_.extent_bytes}));
+  const ExtentId id{next_extent_++};
+  LeasedMapping mapping =
+      required(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
+  extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
+  engine_->add_adapter_extent(lease, id, std::move(mapping));
+  extents_[lease].emplace(id, std::move(object));
+  return lease;
+}
+
 std::pair<LeaseId, Engine::Adopted> EngineRig::adopt(LeaseId old, const std::string& tenant,
                                                      bool is_revoked) {
   auto kept = extents_.extract(old);

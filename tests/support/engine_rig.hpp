@@ -87,6 +87,8 @@ class EngineRig : public RevocationObserver {
   /// Grants a new lease with `extents` extents to the engine.
   LeaseId grant(const std::string& tenant, std::uint32_t extents = 1,
                 std::uint32_t max_concurrent = 8);
+  /// Grants a lease of scope Adapter with one extent, which is empty.
+  LeaseId grant_adapter();
   /// Grants a shared lease, fills it with a text, and runs the steps of that.
   LeaseId publish(std::vector<TokenId> text);
   void grow(LeaseId lease, std::uint32_t extents = 1, wire::MemoryPool pool = wire::MemoryPool::Kv);

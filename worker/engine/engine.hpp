@@ -144,6 +144,11 @@ class Engine {
   /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
                   wire::MemoryPool pool = wire::MemoryPool::Kv);
+  /// The same for a lease of scope Adapter, which has no blocks and no requests of its own.
+  void add_adapter_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
+    memory_.add(lease, extent, std::move(mapping));
+  }
+  const LeaseMemory& memory() const { return memory_; }
   using Adopted = LeasedRecords::Adopted;
   /// Finds the sequence records in the memory of a new lease, caches the prefixes that they
   /// describe, and clears the records. The same tenant's lease on a worker that died held this

@@ -34,15 +34,22 @@ std::vector<EngineLoop::Command> EngineLoop::take_commands(bool may_wait) {
 
 void EngineLoop::wait(std::unique_lock<std::mutex>& lock) {
   const auto has_command = [this] { return stopping_ || !commands_.empty(); };
-  if (engine_->scheduler().has_work()) {
-    wake_.wait_for(lock, kIdlePollInterval, has_command);
-  } else if (missing_) {
-    wake_.wait_for(lock, restore_interval_, has_command);
-  } else if (const auto idle_until = sleep_.idle_until()) {
-    wake_.wait_for(lock, *idle_until - engine_->now(), has_command);
+  std::optional<Duration> limit = max_wait();
+  if (next_between_ != kNever)
+    limit = std::min(limit.value_or(Duration::max()), next_between_ - engine_->now());
+  if (limit) {
+    wake_.wait_for(lock, *limit, has_command);
   } else {
     wake_.wait(lock, has_command);
   }
+}
+
+/// How long the loop waits for a command at most, apart from `between_steps`.
+std::optional<Duration> EngineLoop::max_wait() const {
+  if (engine_->scheduler().has_work()) return kIdlePollInterval;
+  if (missing_) return restore_interval_;
+  if (const auto idle_until = sleep_.idle_until()) return *idle_until - engine_->now();
+  return std::nullopt;
 }
 
 void EngineLoop::run_command(Command& command) {
@@ -69,6 +76,7 @@ Result<void> EngineLoop::run() {
     report_filled();
     engine_->report_kv_changes();
     report_served(busy);
+    if (hooks_.between_steps) next_between_ = hooks_.between_steps(busy);
     sleep_when_idle();
   }
 }

@@ -51,7 +51,13 @@ class EngineLoop {
     std::function<void(const std::optional<Error>& why)> ask_to_sleep = {};
     /// Sends `weights.wake`; afterwards calls `set_asleep` or `wake_refused`.
     std::function<void()> ask_to_wake = {};
+    /// Work between two steps, such as the load of an adapter. Called after each step or attempt at
+    /// one, with whether it computed. Returns when to call it again even if no step runs; kNever
+    /// for not before the next command.
+    std::function<TimePoint(bool is_busy)> between_steps = {};
   };
+
+  static constexpr TimePoint kNever{INT64_MAX};
 
   static constexpr Duration kRestoreInterval = std::chrono::seconds(2);
   /// `idle_limit`: as in SleepCycle.
@@ -85,6 +91,7 @@ class EngineLoop {
   bool recover();
   void run_command(Command& command);
   void wait(std::unique_lock<std::mutex>& lock);
+  std::optional<Duration> max_wait() const;
   void fall_asleep();
   void begin_waking();
   bool sleep_on();
@@ -111,6 +118,7 @@ class EngineLoop {
   SleepCycle sleep_;
   std::optional<Error> missing_;  // why a part cannot be restored
   TimePoint next_served_;         // while busy
+  TimePoint next_between_ = kNever;
 };
 
 }  // namespace leasehold

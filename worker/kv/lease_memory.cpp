@@ -27,6 +27,15 @@ std::vector<BlockId> LeaseMemory::blocks(LeaseId lease) const {
   return blocks;
 }
 
+std::vector<Leased<std::byte>> LeaseMemory::extents(LeaseId lease) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Leased<std::byte>> extents;
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return extents;
+  for (const auto& [extent, mapping] : found->second) extents.push_back(mapping.writable_base());
+  return extents;
+}
+
 bool LeaseMemory::drop(LeaseId lease) {
   std::unique_lock lock(mutex_);
   const auto dropped = leases_.extract(lease);

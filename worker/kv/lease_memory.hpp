@@ -31,6 +31,9 @@ class LeaseMemory {
   /// Every block of the lease, by extent.
   std::vector<BlockId> blocks(LeaseId lease) const;
 
+  /// Every extent of the lease, by its id.
+  std::vector<Leased<std::byte>> extents(LeaseId lease) const;
+
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);
 

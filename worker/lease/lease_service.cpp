@@ -141,21 +141,37 @@ void LeaseService::on_mapped(MappedGrant granted, Result<std::vector<LeasedMappi
   if (granted.answers == Answers::OnceMapped) early = std::exchange(responder, nullptr);
   deps_.loop->post([this, grant = std::move(granted.grant), mapped = *std::move(done),
                     respond = std::move(responder)](Engine& engine) mutable {
-    if (!engine.scheduler().tenancies().contains(grant.lease)) {
-      engine.add_lease({.lease = grant.lease,
-                        .tenant = grant.tenant,
-                        .api_key = grant.api_key.value_or(ApiKeyId{}),
-                        .is_shared = grant.scope == wire::LeaseScope::Shared,
-                        .is_scavenger = grant.scavenger});
+    if (grant.scope == wire::LeaseScope::Adapter) {
+      install_adapter(engine, grant, std::move(mapped));
+    } else {
+      install(engine, grant, std::move(mapped));
     }
-    for (std::size_t i = 0; i < mapped.size(); ++i) {
-      engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]), grant.pool);
-    }
-    if (grant.adopted_from) log_adopted(grant, engine.adopt(grant.lease));
     boost::asio::post(*deps_.io, [this, lease = grant.lease] { grant_installed(lease); });
     if (respond) answer(std::move(respond), empty_payload());
   });
   if (early) early(empty_payload());
+}
+
+void LeaseService::install(Engine& engine, const wire::LeaseGrant& grant,
+                           std::vector<LeasedMapping> mapped) {
+  if (!engine.scheduler().tenancies().contains(grant.lease)) {
+    engine.add_lease({.lease = grant.lease,
+                      .tenant = grant.tenant,
+                      .api_key = grant.api_key.value_or(ApiKeyId{}),
+                      .is_shared = grant.scope == wire::LeaseScope::Shared,
+                      .is_scavenger = grant.scavenger});
+  }
+  for (std::size_t i = 0; i < mapped.size(); ++i) {
+    engine.add_extent(grant.lease, grant.extents[i], std::move(mapped[i]), grant.pool);
+  }
+  if (grant.adopted_from) log_adopted(grant, engine.adopt(grant.lease));
+}
+
+void LeaseService::install_adapter(Engine& engine, const wire::LeaseGrant& grant,
+                                   std::vector<LeasedMapping> mapped) {
+  for (std::size_t i = 0; i < mapped.size(); ++i)
+    engine.add_adapter_extent(grant.lease, grant.extents[i], std::move(mapped[i]));
+  if (deps_.on_adapter_granted) deps_.on_adapter_granted(grant);
 }
 
 void LeaseService::grant_installed(LeaseId lease) {

@@ -50,6 +50,9 @@ class LeaseService {
     std::function<Result<std::vector<TokenId>>(const std::string& text)> encode = {};
     /// Called on the I/O thread for each fenced lease. May be empty.
     std::function<void(LeaseId)> on_fenced = {};
+    /// Called on the engine's thread for each grant of an adapter's lease, once the engine has its
+    /// extents. May be empty.
+    std::function<void(const wire::LeaseGrant&)> on_adapter_granted = {};
   };
   explicit LeaseService(Dependencies dependencies)
       : deps_(std::move(dependencies)),
@@ -97,6 +100,9 @@ class LeaseService {
   /// `done`: the mappings, or the error.
   void on_mapped(MappedGrant granted, Result<std::vector<LeasedMapping>> done,
                  control::Responder responder);
+  void install(Engine& engine, const wire::LeaseGrant& grant, std::vector<LeasedMapping> mapped);
+  void install_adapter(Engine& engine, const wire::LeaseGrant& grant,
+                       std::vector<LeasedMapping> mapped);
   Result<void> settle(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
   void unmap_fenced(LeaseId lease, control::Responder respond);

@@ -1,5 +1,6 @@
 #include "worker/engine/engine_loop.hpp"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "tests/support/engine_rig.hpp"
@@ -299,6 +300,32 @@ TEST_CASE("engine loop: the time before a request arrives does not count as its 
   fixture.run();  // the loop finds the weights revoked while it is idle
   REQUIRE(asked == 3);
   REQUIRE(fixture.tokens == 5);
+}
+
+TEST_CASE("loop: work between steps follows each step, and goes on without one as it asks to") {
+  EngineRig rig;
+  std::vector<bool> calls;
+  EngineLoop* running = nullptr;
+  EngineLoop loop(rig.engine(), {.on_report = [](auto) {},
+                                 .on_growth = [](auto) {},
+                                 .on_drained = [](auto) {},
+                                 .on_weights_lost = [](Engine&) { return Result<void>{}; },
+                                 .between_steps =
+                                     [&](bool is_busy) {
+                                       calls.push_back(is_busy);
+                                       const bool is_idle =
+                                           calls.size() >= 2 && !calls[calls.size() - 2];
+                                       if (is_idle && !is_busy) running->stop();
+                                       return rig.clock().now();  // at once, without a command
+                                     }});
+  running = &loop;
+  REQUIRE(rig.submit(rig.request("t", rig.grant("t"), "r", rig.encode("Once upon a time"), 3)));
+
+  loop.post([](Engine&) {});
+  REQUIRE(loop.run());
+
+  CHECK(std::ranges::count(calls, true) >= 3);  // the prompt, and the tokens after its first one
+  CHECK(std::ranges::count(calls, false) == 2);
 }
 
 }  // namespace leasehold::testing

@@ -34,6 +34,18 @@ TEST_CASE("lease memory: a block of the lease's own extent has an address") {
   REQUIRE(*last == *first + 2 * kBlock);
 }
 
+TEST_CASE("lease memory: the extents of a lease are in the order of their ids") {
+  LeaseMemory memory(kBlock);
+  for (const std::uint64_t id : {9u, 7u, 8u}) memory.add(kMine, ExtentId{id}, extent_of(1));
+  memory.add(kTheirs, ExtentId{6}, extent_of(1));
+  const auto extents = memory.extents(kMine);
+  REQUIRE(extents.size() == 3);
+  for (std::size_t i = 0; i < extents.size(); ++i)
+    REQUIRE(extents[i] == *memory.address(kMine, {ExtentId{7 + i}, 0}));
+  memory.drop(kMine);
+  REQUIRE(memory.extents(kMine).empty());
+}
+
 TEST_CASE("lease memory: a block outside the lease is LeaseFenced") {
   LeaseMemory memory(kBlock);
   memory.add(kMine, ExtentId{7}, extent_of(3));

@@ -63,6 +63,18 @@ class Fixture {
                                  .extents = std::move(extents),
                                  .pool = pool,
                                  .adopted_from = adopted_from};
+    send(grant);
+  }
+  void grant_adapter(LeaseId lease, std::vector<ExtentId> extents) {
+    send({.lease = lease,
+          .tenant = TenantId{"t"},
+          .extent_size_bytes = 2u << 20,
+          .extents = std::move(extents),
+          .scope = wire::LeaseScope::Adapter,
+          .adapter = AdapterName{"law"},
+          .adapter_version = 1});
+  }
+  void send(const wire::LeaseGrant& grant) {
     std::vector<UniqueFd> fds;
     for ([[maybe_unused]] const ExtentId extent : grant.extents) {
       auto object =
@@ -87,7 +99,8 @@ class Fixture {
   EngineRig rig;
   std::optional<Result<void>> answer;
   std::optional<SettleScope> settle_scope;
-  std::vector<LeaseId> fenced;  ///< As reported by the service.
+  std::vector<LeaseId> fenced;    ///< As reported by the service.
+  std::vector<LeaseId> adapters;  ///< As reported by the service.
 
   /// Checks that the last call was answered without an error.
   void check_done() const {
@@ -118,7 +131,9 @@ class Fixture {
         .table = &rig.table(),
         .clock = &rig.clock(),
         .swap_regions = &swap_regions,
-        .on_fenced = [this](LeaseId lease) { fenced.push_back(lease); }};
+        .on_fenced = [this](LeaseId lease) { fenced.push_back(lease); },
+        .on_adapter_granted =
+            [this](const wire::LeaseGrant& grant) { adapters.push_back(grant.lease); }};
     if (settle_mode == SettleMode::Manual) {
       dependencies.when_settled = [this](SettleScope scope,
                                          std::move_only_function<void()> settled) {
@@ -384,6 +399,28 @@ TEST_CASE("redeliver: memory that is still being mapped is included") {
   REQUIRE(redeliveries.size() == 1);
   CHECK(redeliveries.front().message.lease == lease);
   CHECK(redeliveries.front().fds.size() == 1);
+}
+
+TEST_CASE("grant: an adapter's memory is in the engine, and no request can run under its lease") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant_adapter();
+  fixture.rig.engine().drop_lease(lease);
+  fixture.grant_adapter(lease, {ExtentId{1'001}, ExtentId{1'000}});
+  fixture.run_mapper();
+  fixture.check_done();
+  CHECK(fixture.adapters.empty());
+
+  fixture.run_engine();
+
+  CHECK(fixture.adapters == std::vector{lease});
+  CHECK(fixture.rig.engine().memory().extents(lease).size() == 2);
+  CHECK_FALSE(fixture.rig.engine().scheduler().tenancies().contains(lease));
+  CHECK(fixture.redeliveries().size() == 1);
+  fixture.rig.fence(lease);
+  fixture.call(wire::LeaseUnmap{.lease = lease});
+  fixture.check_done();
+  CHECK(fixture.rig.engine().memory().extents(lease).empty());
+  CHECK(fixture.redeliveries().empty());
 }
 
 }  // namespace leasehold
