@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "common/ids.hpp"
 #include "common/result.hpp"
@@ -40,6 +41,9 @@ class AdapterService {
   using OnReady = std::move_only_function<void(Result<AdapterUse>)>;
 
   virtual ~AdapterService() = default;
+
+  /// The leases of the adapters that requests may use. The engine reads their words before a step.
+  virtual std::vector<LeaseId> leases() const = 0;
 
   /// Calls `on_ready` once: before it returns if the adapter is loaded, otherwise between two steps
   /// once it is loaded or cannot be. It never gives a version whose lease is revoked. The caller
