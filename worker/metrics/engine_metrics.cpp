@@ -8,13 +8,14 @@ void EngineMetrics::add_served(const std::vector<wire::TenantServed>& served) {
 }
 
 void EngineMetrics::publish(const Scheduler& scheduler, std::optional<bool> is_drafting,
-                            bool is_asleep) {
+                            bool is_asleep, std::optional<AdapterCounts> adapters) {
   EngineSnapshot snapshot{.running = scheduler.running().size(),
                           .waiting = scheduler.tenancies().waiting_count(),
                           .prefixes = scheduler.tenancies().prefix_counters(),
                           .proposals = scheduler.proposals().counters(),
                           .is_drafting = is_drafting,
                           .is_asleep = is_asleep,
+                          .adapters = adapters,
                           .tenants = tenants_.counts()};
   for (const auto& [lease, tenancy] : scheduler.tenancies()) {
     const std::uint64_t cached = tenancy.prefixes.unused();

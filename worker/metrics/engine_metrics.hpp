@@ -13,6 +13,15 @@
 
 namespace leasehold {
 
+/// What a worker has of adapters now, and has done since its start.
+struct AdapterCounts {
+  std::uint64_t loaded = 0;
+  std::uint64_t loading = 0;
+  std::uint64_t loaded_bytes = 0;  ///< Of the matrices of loaded adapters.
+  std::uint64_t loads = 0;         ///< Loads that succeeded.
+  std::uint64_t evictions = 0;     ///< For any reason.
+};
+
 struct EngineSnapshot {
   std::uint64_t running = 0;
   std::uint64_t waiting = 0;
@@ -25,6 +34,7 @@ struct EngineSnapshot {
   ProposalCounters proposals;
   std::optional<bool> is_drafting;  ///< Nothing without a draft model.
   bool is_asleep = false;
+  std::optional<AdapterCounts> adapters;  ///< Nothing without --adapters.
   std::vector<wire::TenantServed> tenants;
 };
 
@@ -34,7 +44,7 @@ class EngineMetrics {
 
   void add_served(const std::vector<wire::TenantServed>& served);
   void publish(const Scheduler& scheduler, std::optional<bool> is_drafting = {},
-               bool is_asleep = false);
+               bool is_asleep = false, std::optional<AdapterCounts> adapters = {});
   /// Stays valid until the next call.
   const EngineSnapshot& read() { return latest_.read(); }
   /// The newest numbers of requests, which may be of two moments. Any thread.

@@ -111,6 +111,18 @@ void add_engine(Exposition& page, const WorkerIdentity& identity, const EngineSn
                static_cast<double>(engine.proposals.time.count()) / 1e9);
 }
 
+void add_adapters(Exposition& page, const AdapterCounts& adapters) {
+  constexpr metrics::Name kAdapters{"leasehold_adapters", "Versions of adapters on this worker"};
+  page.gauge(kAdapters, number(adapters.loaded), {{"state", "loaded"}});
+  page.gauge(kAdapters, number(adapters.loading), {{"state", "loading"}});
+  page.gauge({"leasehold_adapter_bytes", "Matrices of the loaded adapters"},
+             number(adapters.loaded_bytes));
+  page.counter({"leasehold_adapter_loads_total", "Adapters that were loaded"},
+               number(adapters.loads));
+  page.counter({"leasehold_adapter_evictions_total", "Loaded adapters that left the worker"},
+               number(adapters.evictions));
+}
+
 void add_tenants(Exposition& page, const std::vector<wire::TenantServed>& tenants) {
   const auto add = [&](const metrics::Name& name, std::uint64_t wire::TenantServed::* count) {
     for (const wire::TenantServed& each : tenants)
@@ -214,6 +226,7 @@ std::string metrics_page(const WorkerIdentity& identity, const RequestMetrics& r
   if (observed.spans) add_spans(page, *observed.spans);
   add_requests(page, requests);
   add_engine(page, identity, engine);
+  if (engine.adapters) add_adapters(page, *engine.adapters);
   add_tenants(page, engine.tenants);
   add_vllm_names(page, identity, requests, engine);
   return page.text();

@@ -60,6 +60,19 @@ TEST_CASE("worker metrics: a poll that no word refused moves no clock") {
   CHECK_THAT(page(requests, {}), Catch::Contains("clock=\"t_refuse\",le=\"+Inf\"} 1\n"));
 }
 
+TEST_CASE("worker metrics: adapters are those of the snapshot, and missing without --adapters") {
+  const RequestMetrics requests;
+  CHECK_FALSE(page(requests, {}).contains("leasehold_adapter"));
+  const AdapterCounts counts{
+      .loaded = 2, .loading = 1, .loaded_bytes = 300, .loads = 9, .evictions = 7};
+  const std::string text = page(requests, {.adapters = counts});
+  for (const char* line :
+       {"leasehold_adapters{state=\"loaded\"} 2\n", "leasehold_adapters{state=\"loading\"} 1\n",
+        "leasehold_adapter_bytes 300\n", "leasehold_adapter_loads_total 9\n",
+        "leasehold_adapter_evictions_total 7\n"})
+    CHECK_THAT(text, Catch::Contains(line));
+}
+
 TEST_CASE("worker metrics: blocks, prefixes and proposals are those of the snapshot") {
   RequestMetrics requests;
   EngineSnapshot engine{.running = 2,
