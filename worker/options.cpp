@@ -231,6 +231,15 @@ void add_draft_options(CLI::App& app, WorkerOptions& options) {
       2u, kMaxContext);
 }
 
+void add_adapter_options(CLI::App& app, WorkerOptions& options) {
+  app.add_option("--adapters", options.adapters_dir,
+                 "Directory with the files of adapters (LoRA) that operators register with "
+                 "`brokerctl adapters add`; without it requests cannot name any")
+      ->check(check_directory_path);
+  add_number_option(app, "--max-adapter-rank", options.max_adapter_rank,
+                    "Largest rank of an adapter's matrices", 1u, 512u);
+}
+
 /// Options that apply on a GPU only.
 void add_cuda_options(CLI::App& app, WorkerOptions& options) {
   app.add_option("--graphs", options.graphs,
@@ -373,6 +382,7 @@ std::optional<WorkerOptions> parse_options(int argc, char** argv, int& exit_code
   add_compute_options(app, options, raw);
   add_limit_options(app, options.limits);
   add_draft_options(app, options);
+  add_adapter_options(app, options);
   add_cuda_options(app, options);
   add_observability_options(app, options, raw);
   add_batch_options(app, options);

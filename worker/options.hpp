@@ -36,6 +36,8 @@ struct WorkerOptions {
   std::string draft_model_path;          ///< Empty: no draft model.
   /// Longest text, in tokens, that the draft model processes.
   std::uint32_t draft_context = 2'048;
+  std::string adapters_dir;  ///< Directory of adapters' files; empty: no adapters.
+  std::uint32_t max_adapter_rank = 64;
   std::string cache_dir;        ///< Directory for digests of model files; empty: none are kept.
   std::string listen_path;      ///< Unix socket for tenants; parse_options makes it absolute.
   std::string device = "auto";  ///< "auto", "cpu", "cuda:N"

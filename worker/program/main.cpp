@@ -16,6 +16,7 @@
 ///   unmapper   unmaps fenced leases
 ///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars
+///   adapters   with --adapters: reads their files
 ///   digest     reads the model file for its digest, until the worker is ready
 ///   watcher    stops requests at their deadlines
 ///   spill      with a lent spill file: seals, writes and reads blocks
@@ -27,8 +28,8 @@
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines, parser, spill, http-parse, index, traces, metrics and
-/// digest have a smaller share (use_batch_scheduling).
+/// (request_short_time_slice); mapper, lines, parser, adapters, spill, http-parse, index, traces,
+/// metrics and digest have a smaller share (use_batch_scheduling).
 #include <stdlib.h>
 
 #include <chrono>

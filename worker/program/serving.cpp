@@ -14,16 +14,14 @@ constexpr int kMaxCloseWaits = 200;
 
 }  // namespace
 
-Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
-  const Attachment& attachment = deps.broker->attachment();
-  // The mapper has a low priority, because a typed end is more urgent than a grant.
+/// These threads have a low priority: a typed end is more urgent than a grant, and a tenant's long
+/// prompts and schemas must not delay the steps of other tenants.
+void Serving::start_threads() {
   boost::asio::post(mapper_, [] {
     set_thread_name("mapper");
     use_batch_scheduling();
   });
   boost::asio::post(unmapper_, [] { set_thread_name("unmapper"); });
-  // The parser has a low priority too, so that a tenant's long prompts and schemas do not delay the
-  // steps of other tenants.
   boost::asio::post(parser_, [] {
     set_thread_name("parser");
     use_batch_scheduling();
@@ -32,26 +30,68 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
     set_thread_name("lines");
     use_batch_scheduling();
   });
-  const PromptEncoder prompt = deps.model->prompt_encoder();
-  leases_.emplace(LeaseService::Dependencies{
-      .io = deps.io,
-      .mapper = mapper_.get_executor(),
-      .unmapper = unmapper_.get_executor(),
-      .broker = &deps.broker->link(),
+}
+
+LeaseService::Dependencies Serving::lease_dependencies(const Dependencies& deps) {
+  const Attachment& attachment = deps.broker->attachment();
+  return {.io = deps.io,
+          .mapper = mapper_.get_executor(),
+          .unmapper = unmapper_.get_executor(),
+          .broker = &deps.broker->link(),
+          .loop = deps.loop,
+          .engine = deps.engine,
+          .table = &attachment.table,
+          .clock = deps.clock,
+          .regions = deps.compute->mapper.get(),
+          .swap_regions = deps.compute->swap_mapper.get(),
+          // Between two steps no unit runs on the host, but a GPU may still run queued launches.
+          .when_settled =
+              [compute = deps.compute](SettleScope scope, std::move_only_function<void()> done) {
+                compute->backend->when_settled(scope, std::move(done));
+              },
+          .parser = parser_.get_executor(),
+          .encode = [prompt = deps.model->prompt_encoder()](
+                        const std::string& text) { return prompt.encode_published(text); },
+          .on_fenced = [this](LeaseId lease) { server_->lease_ended(lease); },
+          .on_adapter_granted =
+              [this](const wire::LeaseGrant& grant) {
+                if (adapters_ && grant.adapter)
+                  adapters_->granted(grant.lease, grant.adapter->value, grant.adapter_version);
+              }};
+}
+
+AdapterLoader::Dependencies Serving::adapter_dependencies(const Dependencies& deps) {
+  return {
       .loop = deps.loop,
-      .engine = deps.engine,
-      .table = &attachment.table,
-      .clock = deps.clock,
-      .regions = deps.compute->mapper.get(),
-      .swap_regions = deps.compute->swap_mapper.get(),
-      // Between two steps no unit runs on the host, but a GPU may still run queued launches.
-      .when_settled =
-          [compute = deps.compute](SettleScope scope, std::move_only_function<void()> done) {
-            compute->backend->when_settled(scope, std::move(done));
+      .reader = adapter_reader_->get_executor(),
+      .call =
+          [&link = deps.broker->link()](const std::string& method, control::Payload params,
+                                        control::Peer::ReplyHandler on_reply, Duration timeout) {
+            link.call_async(method, std::move(params), std::move(on_reply), timeout);
           },
-      .parser = parser_.get_executor(),
-      .encode = [prompt](const std::string& text) { return prompt.encode_published(text); },
-      .on_fenced = [this](LeaseId lease) { server_->lease_ended(lease); }});
+      .model = &deps.model->config,
+      .clock = deps.clock,
+      .directory = deps.adapters,
+      .copy = {.memory = &deps.engine->memory(),
+               .backend = deps.compute->backend.get(),
+               .gate = deps.engine_gate,
+               .table = &deps.broker->attachment().table,
+               .observer = deps.observer}};
+}
+
+Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
+  const Attachment& attachment = deps.broker->attachment();
+  start_threads();
+  const PromptEncoder prompt = deps.model->prompt_encoder();
+  if (deps.adapters.fd >= 0) {
+    adapter_reader_.emplace(1);
+    boost::asio::post(*adapter_reader_, [] {
+      set_thread_name("adapters");
+      use_batch_scheduling();
+    });
+    adapters_.emplace(adapter_dependencies(deps));
+  }
+  leases_.emplace(lease_dependencies(deps));
   server_.emplace(ServeDependencies{.io = deps.tenant_io,
                                     .loop = deps.loop,
                                     .running_requests = deps.running_requests,

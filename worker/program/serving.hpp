@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "common/turns.hpp"
+#include "worker/adapter/adapter_loader.hpp"
 #include "worker/compute/compute.hpp"
 #include "worker/lease/broker_session.hpp"
 #include "worker/lease/lease_service.hpp"
@@ -35,18 +36,29 @@ class Serving {
     KvEvictionListener* eviction_listener = nullptr;  ///< May be null.
     RequestMetrics* metrics = nullptr;                ///< May be null.
     const Tracing* tracing = nullptr;                 ///< May be null.
+    AdapterDirectory adapters = {};                   ///< Without a descriptor: no adapters.
+    ThreadGate* engine_gate = nullptr;
+    RevocationObserver* observer = nullptr;
   };
   Serving(const Dependencies& deps, TenantServer::Acceptor acceptor);
 
   LeaseService& leases() { return *leases_; }
   TenantServer& server() { return *server_; }
+  /// Null without --adapters.
+  AdapterLoader* adapters() { return adapters_ ? &*adapters_ : nullptr; }
 
   /// Closes the server and waits, for at most a second, until the queued output of its clients is
   /// sent.
   void close(IoThread& io);
 
  private:
+  void start_threads();
+  LeaseService::Dependencies lease_dependencies(const Dependencies& deps);
+  AdapterLoader::Dependencies adapter_dependencies(const Dependencies& deps);
+
   // Each pool is destroyed before the service that it works for.
+  std::optional<AdapterLoader> adapters_;
+  std::optional<boost::asio::thread_pool> adapter_reader_;  // so that a slow disk delays no request
   std::optional<LeaseService> leases_;
   boost::asio::thread_pool mapper_{1};
   boost::asio::thread_pool unmapper_{1};

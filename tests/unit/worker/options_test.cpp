@@ -55,6 +55,17 @@ TEST_CASE("worker options: --name-as has one-line names, each once") {
   CHECK(parse(many).model_names.size() == 16);
 }
 
+TEST_CASE("worker options: --adapters takes a directory, and ranks have a limit") {
+  CHECK(parse({}).adapters_dir.empty());
+  CHECK(parse({}).max_adapter_rank == 64);
+  const WorkerOptions options = parse({"--adapters", "/tmp", "--max-adapter-rank", "16"});
+  CHECK(options.adapters_dir == "/tmp");
+  CHECK(options.max_adapter_rank == 16);
+  CHECK_FALSE(parsed({"--adapters", ""}));
+  CHECK_FALSE(parsed({"--max-adapter-rank", "0"}));
+  CHECK_FALSE(parsed({"--max-adapter-rank", "513"}));
+}
+
 TEST_CASE("worker options: --batch-dir needs --http, and takes a quota and an age") {
   CHECK(parse({}).batch_dir.empty());
   CHECK_FALSE(parsed({"--batch-dir", "/tmp/b"}));

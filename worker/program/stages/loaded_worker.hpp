@@ -29,6 +29,7 @@ class LoadedWorker {
   AttachedWorker& attached() { return *attached_; }
   Compute& compute() { return *compute_; }
   Engine& engine() { return *engine_; }
+  ThreadGate& engine_gate() { return engine_gate_; }
   RevocationReporter& revocations() { return revocations_; }
   /// What the tokens of this worker depend on.
   const TextIdentity& identity() const { return identity_; }

@@ -1,6 +1,9 @@
 #include "worker/program/stages/opened_worker.hpp"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
+
+#include <cerrno>
 
 #include <utility>
 
@@ -18,6 +21,7 @@ Result<std::unique_ptr<OpenedWorker>> OpenedWorker::open(const WorkerOptions& op
 
 Result<void> OpenedWorker::open_files() {
   draft = TRY(DraftModel::open(options, model));
+  TRY(open_adapters());
   digest = TRY(ModelDigest::start(model.file, options.cache_dir));
   acceptor = TRY(TenantServer::listen(tenant_io.context(), options.listen_path));
   socket_file = control::SocketFile(options.listen_path);
@@ -28,6 +32,13 @@ Result<void> OpenedWorker::open_files() {
   if (options.kv_index)
     kv_index = TRY(KvIndexSync::start({.url = *options.kv_index}, options.listen_path + ".index"));
   return {};
+}
+
+Result<void> OpenedWorker::open_adapters() {
+  if (options.adapters_dir.empty()) return {};
+  adapters = UniqueFd(::open(options.adapters_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (adapters) return {};
+  return fail_file("--adapters " + options.adapters_dir, errno);
 }
 
 OpenedWorker::~OpenedWorker() {

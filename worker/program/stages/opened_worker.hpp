@@ -46,6 +46,7 @@ struct OpenedWorker {
   WorkerSignals signals{io.context()};
   std::unique_ptr<ModelDigest> digest;
   std::unique_ptr<DraftModel> draft;      ///< Null without --draft-model.
+  UniqueFd adapters;                      ///< The directory of --adapters, if any.
   std::unique_ptr<KvIndexSync> kv_index;  ///< Null without --kv-index-url.
   TenantServer::Acceptor acceptor{tenant_io.context()};
   control::SocketFile socket_file{""};  ///< That of `acceptor`; no file until it listens.
@@ -55,6 +56,7 @@ struct OpenedWorker {
   OpenedWorker(const WorkerOptions& given, OpenedModel opened)
       : options(given), model(std::move(opened)) {}
   Result<void> open_files();
+  Result<void> open_adapters();
 };
 
 }  // namespace leasehold

@@ -94,9 +94,9 @@ EngineLoop::Hooks ReadyWorker::loop_hooks() {
               },
           .on_observed =
               [this](const Engine& e) {
-                opened_->metrics.engine().publish(e.scheduler(),
-                                                  DraftModel::is_live(opened_->draft.get()),
-                                                  attached_->events().health().is_asleep());
+                opened_->metrics.engine().publish(
+                    e.scheduler(), DraftModel::is_live(opened_->draft.get()),
+                    attached_->events().health().is_asleep(), adapter_counts());
               },
           .on_filled =
               [this](auto filled) { serving_.leases().fills().report_filled(std::move(filled)); },
@@ -104,7 +104,18 @@ EngineLoop::Hooks ReadyWorker::loop_hooks() {
           .on_service_changed = [this](const auto& missing) { service_.set(missing); },
           .on_sleep_changed = [this](SleepPhase phase) { service_.set_sleep(phase); },
           .ask_to_sleep = [this](const auto& why) { ask_to_sleep(why); },
-          .ask_to_wake = [this] { ask_to_wake(); }};
+          .ask_to_wake = [this] { ask_to_wake(); },
+          .between_steps =
+              [this](bool is_busy) {
+                AdapterLoader* adapters = serving_.adapters();
+                return adapters == nullptr ? EngineLoop::kNever : adapters->work(is_busy);
+              }};
+}
+
+std::optional<AdapterCounts> ReadyWorker::adapter_counts() {
+  AdapterLoader* adapters = serving_.adapters();
+  if (adapters == nullptr) return std::nullopt;
+  return adapters->counts();
 }
 
 /// `worker.asleep` reaches the loop before this reply.
@@ -131,19 +142,23 @@ void ReadyWorker::ask_to_wake() {
 }
 
 Serving::Dependencies ReadyWorker::serving_dependencies() {
-  return {.io = &opened_->io.context(),
-          .tenant_io = &opened_->tenant_io.context(),
-          .loop = &loop_,
-          .engine = &loaded_->engine(),
-          .running_requests = &opened_->running_requests,
-          .broker = &attached_->broker(),
-          .compute = &loaded_->compute(),
-          .model = &opened_->model,
-          .embeddings = opened_->model.embedding_model(opened_->options),
-          .clock = &opened_->clock,
-          .eviction_listener = opened_->kv_index.get(),
-          .metrics = &opened_->metrics.requests(),
-          .tracing = opened_->metrics.traces().tracing()};
+  return {
+      .io = &opened_->io.context(),
+      .tenant_io = &opened_->tenant_io.context(),
+      .loop = &loop_,
+      .engine = &loaded_->engine(),
+      .running_requests = &opened_->running_requests,
+      .broker = &attached_->broker(),
+      .compute = &loaded_->compute(),
+      .model = &opened_->model,
+      .embeddings = opened_->model.embedding_model(opened_->options),
+      .clock = &opened_->clock,
+      .eviction_listener = opened_->kv_index.get(),
+      .metrics = &opened_->metrics.requests(),
+      .tracing = opened_->metrics.traces().tracing(),
+      .adapters = {.fd = opened_->adapters.get(), .max_rank = opened_->options.max_adapter_rank},
+      .engine_gate = &loaded_->engine_gate(),
+      .observer = &loaded_->revocations()};
 }
 
 WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
@@ -211,6 +226,8 @@ void ReadyWorker::take_over_broker() {
              if (method == wire::WorkerAsleep::kMethod) return respond(set_asleep(params.body));
              if (RequestDirectory::answers(method))
                return requests_.on_call(method, params.body, std::move(respond));
+             if (serving_.adapters() != nullptr && AdapterLoader::answers(method))
+               return serving_.adapters()->on_call(method, params.body, std::move(respond));
              serving_.leases().on_call(method, std::move(params), std::move(respond));
            },
        .on_connection_changed = [this](bool disconnected) { connection_changed(disconnected); },
@@ -228,6 +245,7 @@ void ReadyWorker::connection_changed(bool disconnected) {
     notify_service_manager(disconnected ? "STATUS=Waiting for the broker" : service_.serving());
   serving_.server().set_broker_disconnected(disconnected);
   if (disconnected) return;
+  if (serving_.adapters() != nullptr) serving_.adapters()->reconnected();
   serving_.leases().repeat_drained();
   service_.repeat();
   stop_.notify_broker();
@@ -248,6 +266,8 @@ Result<void> ReadyWorker::announce() {
   ready.max_extents = extents_for(descriptor_limit());
   const wire::ExtentShape shape = TRY(attached_->broker().announce_ready(ready, serving_.leases()));
   attached_->events().health().set_loading(false);
+  if (serving_.adapters() != nullptr)
+    serving_.adapters()->set_extent_bytes(shape.extent_size_bytes);
   serving_.leases().set_blocks_per_extent(std::max(1u, shape.blocks_per_extent));
   log_ready(opened_->options, model.config, kv_block_size_bytes, shape.blocks_per_extent);
   return opened_->io.run([this]() -> Result<void> {

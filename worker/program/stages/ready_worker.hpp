@@ -42,6 +42,7 @@ class ReadyWorker {
   EngineLoop::Hooks loop_hooks();
   Serving::Dependencies serving_dependencies();
   WorkerStop::Dependencies stop_dependencies();
+  std::optional<AdapterCounts> adapter_counts();
   void ask_to_sleep(const std::optional<Error>& why);
   void ask_to_wake();
   Result<control::Payload> set_asleep(const control::Json& params);
