@@ -181,7 +181,7 @@ class Fixture {
                      .observer = &rig}};
   }
 
-  TemporaryDirectory directory_;
+  TemporaryDirectory directory_ = required(TemporaryDirectory::create("adapters"));
   int directory_fd_ = -1;
   boost::asio::io_context reader_;
   EngineLoop loop_{rig.engine(),
