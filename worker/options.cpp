@@ -22,7 +22,9 @@
 #include "kernels/cpu/default_threads.hpp"
 #include "kernels/model/architecture_keys.hpp"
 #include "kernels/model/kv_type.hpp"
+#include "worker/adapter_options.hpp"
 #include "worker/batch_options.hpp"
+#include "worker/draft_options.hpp"
 #include "worker/http/host_name.hpp"
 #include "worker/model_names.hpp"
 
@@ -220,26 +222,6 @@ void add_limit_options(CLI::App& app, SchedulerLimits& limits) {
                     kMaxWaiting);
 }
 
-void add_draft_options(CLI::App& app, WorkerOptions& options) {
-  app.add_option("--draft-model", options.draft_model_path,
-                 "GGUF model that makes the proposals of --speculate: a smaller one with the same "
-                 "vocabulary; on a CPU only");
-  add_number_option(
-      app, "--draft-context", options.draft_context,
-      "Longest text that the draft model reads, in tokens; longer texts get no proposals; "
-      "memory is reserved for this many tokens per sequence of --max-batch-size",
-      2u, kMaxContext);
-}
-
-void add_adapter_options(CLI::App& app, WorkerOptions& options) {
-  app.add_option("--adapters", options.adapters_dir,
-                 "Directory with the files of adapters (LoRA) that operators register with "
-                 "`brokerctl adapters add`; without it requests cannot name any")
-      ->check(check_directory_path);
-  add_number_option(app, "--max-adapter-rank", options.max_adapter_rank,
-                    "Largest rank of an adapter's matrices", 1u, 512u);
-}
-
 /// Options that apply on a GPU only.
 void add_cuda_options(CLI::App& app, WorkerOptions& options) {
   app.add_option("--graphs", options.graphs,
@@ -288,17 +270,6 @@ Result<void> check_token_budget(const SchedulerLimits& limits) {
                           "--max-batch-size {1} sequences; use a budget of at least {1} or a batch "
                           "size of at most {0}",
                           limits.token_budget, limits.max_batch_size));
-}
-
-Result<void> check_draft(const WorkerOptions& options) {
-  if (!options.draft_model_path.empty() && options.idle_sleep_after.count() > 0) {
-    return fail(Errc::BadRequest,
-                "--idle-sleep-after cannot be used with --draft-model, which does not return "
-                "after a sleep; omit one of them");
-  }
-  if (options.draft_model_path.empty() || options.limits.speculate > 0) return {};
-  return fail(Errc::BadRequest,
-              "--draft-model proposes nothing with --speculate 0; add --speculate 4");
 }
 
 /// The value of an option, or its error with the option's name.

@@ -144,7 +144,7 @@ void AdapterBook::lease_opened(AdapterLoadId id, const Result<LeaseId>& lease, T
   if (lease) {
     load->lease = *lease;
     load->phase = Phase::Filling;
-    load->failure.reset();
+    load->repeated.failure.reset();
     actions_.push_back(CopyAdapter{id, *lease});
     return;
   }
@@ -180,7 +180,7 @@ void AdapterBook::confirmed(AdapterLoadId id, const Result<void>& answer, TimePo
 
 void AdapterBook::become_ready(AdapterLoad& load, TimePoint now) {
   load.phase = Phase::Ready;
-  load.failure.reset();
+  load.repeated.failure.reset();
   load.use = std::make_shared<const LoadedAdapter>(
       LoadedAdapter{.name = load.adapter.name,
                     .version = load.adapter.version,
@@ -278,12 +278,12 @@ AdapterLoad* AdapterBook::victim_for(const AdapterLoad& load, RoomIn room) {
 void AdapterBook::make_room(AdapterLoad& load, const Error& why, TimePoint now) {
   const RoomIn room = why.code == Errc::QuotaAdapters ? RoomIn::Quota : RoomIn::Pool;
   const std::uint64_t wanted_bytes = room == RoomIn::Quota ? 1 : load.content->memory_bytes;
-  const bool is_freeing = load.freed_bytes >= wanted_bytes && now < load.evicted_at + kReclaimTime;
+  const bool is_freeing = load.freed.bytes >= wanted_bytes && now < load.freed.at + kReclaimTime;
   AdapterLoad* victim = is_freeing ? nullptr : victim_for(load, room);
   if (victim == nullptr && !is_freeing && room == RoomIn::Quota) return fail_load(load, why);
   if (victim == nullptr) return call_later(load, why, now);
-  load.freed_bytes += victim->content->memory_bytes;
-  load.evicted_at = now;
+  load.freed.bytes += victim->content->memory_bytes;
+  load.freed.at = now;
   evict(*victim, AdapterEviction::Room);
   call(load);
 }
@@ -292,7 +292,7 @@ void AdapterBook::make_room(AdapterLoad& load, const Error& why, TimePoint now) 
 
 /// Calls the broker with what the load needs next.
 void AdapterBook::call(AdapterLoad& load) {
-  load.retry_at = kNoRetry;
+  load.repeated.at = kNoRetry;
   if (load.phase == Phase::Filling) {
     actions_.push_back(ConfirmAdapter{load.id, *load.lease});
   } else {
@@ -305,8 +305,8 @@ void AdapterBook::call(AdapterLoad& load) {
 }
 
 void AdapterBook::call_later(AdapterLoad& load, const Error& why, TimePoint now) {
-  load.failure = why;
-  load.retry_at = next_attempt(why, now);
+  load.repeated.failure = why;
+  load.repeated.at = next_attempt(why, now);
 }
 
 TimePoint AdapterBook::tick(TimePoint now) {
@@ -330,13 +330,13 @@ TimePoint AdapterBook::tick_loaded(AdapterLoad& load, TimePoint now) {
 }
 
 TimePoint AdapterBook::tick_loading(AdapterLoad& load, TimePoint now) {
-  if (!load.failure) return kNoRetry;
+  if (!load.repeated.failure) return kNoRetry;
   if (now >= load.began + kAdapterTimeout) {
-    fail_load(load, given_up(*load.failure));
+    fail_load(load, given_up(*load.repeated.failure));
     return kNoRetry;
   }
-  if (now >= load.retry_at) call(load);
-  return std::min(load.retry_at, load.began + kAdapterTimeout);
+  if (now >= load.repeated.at) call(load);
+  return std::min(load.repeated.at, load.began + kAdapterTimeout);
 }
 
 AdapterLoad* AdapterBook::find(AdapterLoadId id, AdapterLoad::Phase phase) {

@@ -33,10 +33,16 @@ struct AdapterLoad {
   AdapterUse use = {};                                   ///< Ready and Draining.
   AdapterEviction drains_for = AdapterEviction::Replaced;
   TimePoint last_used = {};
-  TimePoint retry_at = kNoRetry;      ///< The next attempt at the call that failed.
-  std::optional<Error> failure = {};  ///< Of that call.
-  std::uint64_t freed_bytes = 0;      ///< Of adapters that were evicted for this one.
-  TimePoint evicted_at = {};          ///< When the last of them was.
+  /// The call that failed last, while it is repeated.
+  struct Repeated {
+    TimePoint at = kNoRetry;  ///< The next attempt.
+    std::optional<Error> failure = {};
+  } repeated = {};
+  /// The adapters that were evicted for this one.
+  struct Freed {
+    std::uint64_t bytes = 0;
+    TimePoint at = {};  ///< When the last of them was.
+  } freed = {};
 
   bool is_loaded() const { return phase == Phase::Ready || phase == Phase::Draining; }
   /// True while no request holds the loaded adapter.

@@ -23,8 +23,8 @@ Result<void> OpenedWorker::open_files() {
   draft = TRY(DraftModel::open(options, model));
   TRY(open_adapters());
   digest = TRY(ModelDigest::start(model.file, options.cache_dir));
-  acceptor = TRY(TenantServer::listen(tenant_io.context(), options.listen_path));
-  socket_file = control::SocketFile(options.listen_path);
+  listener.acceptor = TRY(TenantServer::listen(tenant_io.context(), options.listen_path));
+  listener.file = control::SocketFile(options.listen_path);
   TRY(io.start("io"));
   TRY(tenant_io.start("tenants"));
   TRY(metrics.traces().start());
@@ -43,7 +43,7 @@ Result<void> OpenedWorker::open_adapters() {
 
 OpenedWorker::~OpenedWorker() {
   stop_io();
-  socket_file.remove();
+  listener.file.remove();
 }
 
 void OpenedWorker::stop_io() {

@@ -48,8 +48,11 @@ struct OpenedWorker {
   std::unique_ptr<DraftModel> draft;      ///< Null without --draft-model.
   UniqueFd adapters;                      ///< The directory of --adapters, if any.
   std::unique_ptr<KvIndexSync> kv_index;  ///< Null without --kv-index-url.
-  TenantServer::Acceptor acceptor{tenant_io.context()};
-  control::SocketFile socket_file{""};  ///< That of `acceptor`; no file until it listens.
+  /// For tenants; no file until it listens.
+  struct Listener {
+    TenantServer::Acceptor acceptor;
+    control::SocketFile file{""};
+  } listener{TenantServer::Acceptor(tenant_io.context())};
   StepLog step_log;
 
  private:

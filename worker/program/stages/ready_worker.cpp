@@ -56,7 +56,7 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
             opened_->options.idle_sleep_after),
       spill_(SpillService::take(attached_->broker().link(), loaded.engine(),
                                 [this] { loop_.post([](Engine&) {}); })),
-      serving_(serving_dependencies(), std::move(opened_->acceptor)),
+      serving_(serving_dependencies(), std::move(opened_->listener.acceptor)),
       requests_({.io = &opened_->io.context(),
                  .tenant_io = &opened_->tenant_io.context(),
                  .server = &serving_.server(),
