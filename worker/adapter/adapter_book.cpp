@@ -19,6 +19,10 @@ Error in_adapter_scope(Error why) {
   return why;
 }
 
+bool has_lease_ended(Errc code) {
+  return is_lease_ended(code) || code == Errc::UnknownLease;
+}
+
 }  // namespace
 
 std::string_view name(AdapterEviction why) {
@@ -160,7 +164,7 @@ void AdapterBook::copied(AdapterLoadId id, Result<std::shared_ptr<const AdapterM
                          TimePoint now) {
   AdapterLoad* load = find(id, Phase::Filling);
   if (load == nullptr) return;
-  if (!matrices && is_lease_ended(matrices.error().code))
+  if (!matrices && has_lease_ended(matrices.error().code))
     return load_again(*load, matrices.error(), now);
   if (!matrices) return fail_load(*load, matrices.error());
   load->matrices = *std::move(matrices);
@@ -173,8 +177,7 @@ void AdapterBook::confirmed(AdapterLoadId id, const Result<void>& answer, TimePo
   if (answer) return become_ready(*load, now);
   const Error& why = answer.error();
   if (is_call_repeated(why.code)) return call_later(*load, why, now);
-  if (is_lease_ended(why.code) || why.code == Errc::UnknownLease)
-    return load_again(*load, why, now);
+  if (has_lease_ended(why.code)) return load_again(*load, why, now);
   fail_load(*load, why);
 }
 

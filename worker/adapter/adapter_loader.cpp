@@ -98,15 +98,13 @@ std::vector<LeaseId> AdapterLoader::leases() const {
 
 // --------------------------------------------------------------------------------- between steps
 
-TimePoint AdapterLoader::work(bool is_busy) {
-  const TimePoint began = now();
-  find_revoked(began);
+TimePoint AdapterLoader::work(std::optional<Duration> step) {
+  find_revoked(now());
   std::erase_if(revoked_, [](const auto& weak) { return weak.expired(); });
-  copy(is_busy, began);
+  copy(step);
   const TimePoint due = book_.tick(now());
   perform();
-  ended_ = now();
-  return has_slices() ? ended_ : due;
+  return has_slices() ? now() : due;
 }
 
 /// Tells the book of every lease that has ended.
@@ -121,17 +119,17 @@ void AdapterLoader::find_revoked(TimePoint now) {
 }
 
 /// Copies the slices that were read, the oldest load first.
-void AdapterLoader::copy(bool is_busy, TimePoint now) {
+void AdapterLoader::copy(std::optional<Duration> step) {
   std::uint64_t left_bytes = std::numeric_limits<std::uint64_t>::max();
-  if (is_busy) left_bytes = budget_.after_step(now - ended_);
+  if (step) left_bytes = budget_.after_step(*step);
   for (auto next = loading_.begin(); next != loading_.end();) {
     auto& [load, loading] = *next++;
     if (!loading.copy || loading.copy->slices() == 0) continue;
     const Result<bool> done = copy(loading, left_bytes);
     if (!done) {
-      book_.copied(load, std::unexpected(done.error()), this->now());
+      book_.copied(load, std::unexpected(done.error()), now());
     } else if (*done) {
-      book_.copied(load, loading.copy->matrices(deps_.model->n_layers), this->now());
+      book_.copied(load, loading.copy->matrices(deps_.model->n_layers), now());
     } else {
       read_next(load, loading);
     }

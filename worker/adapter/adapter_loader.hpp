@@ -61,9 +61,9 @@ class AdapterLoader final : public AdapterService {
   void granted(LeaseId lease, const std::string& name, std::uint32_t version);
 
   /// Called between two steps, and when it asked to be called: continues loads, and notices revoked
-  /// leases. `is_busy`: a step ran since the last call. Returns when to call again without a step;
-  /// kNoRetry for not before the next command.
-  TimePoint work(bool is_busy);
+  /// leases. `step`: the duration of the step before this call; nothing if none ran. Returns when
+  /// to call again without a step; kNoRetry for not before the next command.
+  TimePoint work(std::optional<Duration> step);
 
   AdapterCounts counts() const;
 
@@ -96,7 +96,7 @@ class AdapterLoader final : public AdapterService {
   void file_opened(AdapterLoadId load, Result<std::shared_ptr<AdapterReader>> reader);
   void read_next(AdapterLoadId load, Loading& loading);
   void slice_read(AdapterLoadId load, Result<AdapterSlice> slice);
-  void copy(bool is_busy, TimePoint now);
+  void copy(std::optional<Duration> step);
   Result<bool> copy(Loading& loading, std::uint64_t& left_bytes);
   bool has_slices() const;
   void find_revoked(TimePoint now);
@@ -111,7 +111,6 @@ class AdapterLoader final : public AdapterService {
   std::map<AdapterLoadId, Loading> loading_;
   std::map<LeaseId, Granted> granted_;                       // live, as far as `find_revoked` knows
   std::vector<std::weak_ptr<const LoadedAdapter>> revoked_;  // while a request holds it
-  TimePoint ended_;                                          // of the last `work`
   std::uint64_t loads_ = 0;
   std::uint64_t evictions_ = 0;
 };

@@ -66,7 +66,9 @@ Result<void> EngineLoop::run() {
       const std::scoped_lock lock(mutex_);
       if (stopping_) return {};
     }
+    const TimePoint began = engine_->now();
     busy = step_once();
+    const Duration took = engine_->now() - began;
     if (const auto fault = engine_->device_fault()) {
       end_all(*fault);
       return std::unexpected(*fault);
@@ -76,7 +78,8 @@ Result<void> EngineLoop::run() {
     report_filled();
     engine_->report_kv_changes();
     report_served(busy);
-    if (hooks_.between_steps) next_between_ = hooks_.between_steps(busy);
+    if (hooks_.between_steps)
+      next_between_ = hooks_.between_steps(busy ? std::optional(took) : std::nullopt);
     sleep_when_idle();
   }
 }

@@ -51,10 +51,10 @@ class EngineLoop {
     std::function<void(const std::optional<Error>& why)> ask_to_sleep = {};
     /// Sends `weights.wake`; afterwards calls `set_asleep` or `wake_refused`.
     std::function<void()> ask_to_wake = {};
-    /// Work between two steps, such as the load of an adapter. Called after each step or attempt at
-    /// one, with whether it computed. Returns when to call it again even if no step runs; kNever
-    /// for not before the next command.
-    std::function<TimePoint(bool is_busy)> between_steps = {};
+    /// Work between two steps, such as the load of an adapter. Called after each step with its
+    /// duration, and with nothing after an attempt that computed nothing. Returns when to call it
+    /// again even if no step runs; kNever for not before the next command.
+    std::function<TimePoint(std::optional<Duration> step)> between_steps = {};
   };
 
   static constexpr TimePoint kNever{INT64_MAX};

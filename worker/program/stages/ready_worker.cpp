@@ -106,9 +106,9 @@ EngineLoop::Hooks ReadyWorker::loop_hooks() {
           .ask_to_sleep = [this](const auto& why) { ask_to_sleep(why); },
           .ask_to_wake = [this] { ask_to_wake(); },
           .between_steps =
-              [this](bool is_busy) {
+              [this](std::optional<Duration> step) {
                 AdapterLoader* adapters = serving_.adapters();
-                return adapters == nullptr ? EngineLoop::kNever : adapters->work(is_busy);
+                return adapters == nullptr ? EngineLoop::kNever : adapters->work(step);
               }};
 }
 

@@ -311,7 +311,8 @@ TEST_CASE("loop: work between steps follows each step, and goes on without one a
                                  .on_drained = [](auto) {},
                                  .on_weights_lost = [](Engine&) { return Result<void>{}; },
                                  .between_steps =
-                                     [&](bool is_busy) {
+                                     [&](std::optional<Duration> step) {
+                                       const bool is_busy = step.has_value();
                                        calls.push_back(is_busy);
                                        const bool is_idle =
                                            calls.size() >= 2 && !calls[calls.size() - 2];
