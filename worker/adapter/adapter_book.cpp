@@ -284,7 +284,11 @@ void AdapterBook::make_room(AdapterLoad& load, const Error& why, TimePoint now) 
   const bool is_freeing = load.freed.bytes >= wanted_bytes && now < load.freed.at + kReclaimTime;
   AdapterLoad* victim = is_freeing ? nullptr : victim_for(load, room);
   if (victim == nullptr && !is_freeing && room == RoomIn::Quota) return fail_load(load, why);
-  if (victim == nullptr) return call_later(load, why, now);
+  if (victim == nullptr) {
+    call_later(load, why, now);
+    if (is_freeing) load.repeated.at = now + kFreedRetryDelay;
+    return;
+  }
   load.freed.bytes += victim->content->memory_bytes;
   load.freed.at = now;
   evict(*victim, AdapterEviction::Room);

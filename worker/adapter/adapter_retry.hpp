@@ -11,6 +11,9 @@ namespace leasehold {
 /// How long callers wait for an adapter that cannot be loaded for lack of memory or of a broker.
 inline constexpr Duration kAdapterTimeout = std::chrono::minutes(1);
 inline constexpr Duration kAdapterRetryDelay = std::chrono::milliseconds(100);
+/// While memory or a place in a quota comes back from an adapter that this worker evicted. Shorter
+/// than what the broker says, because a fence takes a few milliseconds.
+inline constexpr Duration kFreedRetryDelay = std::chrono::milliseconds(5);
 inline constexpr TimePoint kNoRetry{INT64_MAX};
 
 /// True for an error that says nothing about the adapter: the call did not reach a broker, or the

@@ -50,8 +50,8 @@ TEST_CASE("adapter book: the memory of an evicted adapter is awaited before the 
   f.opened_lease(load, std::unexpected(error(Errc::PoolExhausted, 150)));
 
   CHECK(f.book.take_actions().empty());
-  CHECK(f.tick() == f.clock.now() + 150ms);
-  f.clock.advance(150ms);
+  CHECK(f.tick() == f.clock.now() + kFreedRetryDelay);
+  f.clock.advance(kFreedRetryDelay);
   f.tick();
   f.only<OpenAdapterLease>();
   f.clock.advance(AdapterBook::kReclaimTime);
