@@ -9,7 +9,7 @@
 
 namespace leasehold {
 
-inline constexpr std::uint64_t kTokensOffset = 512;
+inline constexpr std::uint64_t kTokensOffset = 576;
 
 /// What the size of a record depends on besides its request.
 struct RecordShape {

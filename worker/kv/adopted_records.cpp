@@ -43,14 +43,16 @@ std::span<const BlockId> AdoptedRecords::window_of(const SequenceRecord& record,
       .subspan(std::size_t{block} * model_.window.n_groups, model_.window.n_groups);
 }
 
-/// True unless an earlier record lists the block for another text or another group of layers.
+/// True unless an earlier record lists the block for another text, adapter or group of layers.
 bool AdoptedRecords::is_same_text(const SequenceRecord& record, const Part& part) const {
   const auto used = uses_.find(part.block);
   if (used == uses_.end()) return true;
   const std::size_t tokens = std::size_t{part.index + 1} * model_.tokens_per_block;
-  const std::vector<TokenId>& other = records_[used->second.record].tokens;
-  return used->second.index == part.index && used->second.group == part.group &&
-         tokens <= other.size() && tokens <= record.tokens.size() &&
+  const SequenceRecord& user = records_[used->second.record];
+  const std::vector<TokenId>& other = user.tokens;
+  return user.adapter == record.adapter && used->second.index == part.index &&
+         used->second.group == part.group && tokens <= other.size() &&
+         tokens <= record.tokens.size() &&
          std::equal(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(tokens),
                     record.tokens.begin());
 }
@@ -117,7 +119,8 @@ OwnedText AdoptedRecords::text_of(const SequenceRecord& record, std::uint32_t bl
                                   const TenantId& owner) const {
   const std::uint32_t from = block * model_.tokens_per_block;
   const std::uint32_t count = std::min(model_.tokens_per_block, record.committed - from);
-  return {&owner, std::span(record.tokens).subspan(from, count)};
+  return {&owner, std::span(record.tokens).subspan(from, count),
+          record.adapter ? &*record.adapter : nullptr};
 }
 
 /// Returns the number of blocks taken.

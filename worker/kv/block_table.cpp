@@ -108,7 +108,7 @@ PrefixId last_of(std::span<const PrefixId> chain) {
 
 /// The text of the block after the first `n_blocks`.
 OwnedText block_text(const OwnedText& text, std::size_t n_blocks, std::uint32_t tokens_per_block) {
-  return {text.owner, text.tokens.subspan(n_blocks * tokens_per_block, tokens_per_block)};
+  return text.part(n_blocks * tokens_per_block, tokens_per_block);
 }
 
 }  // namespace
@@ -142,9 +142,8 @@ void BlockTable::cache_state(const OwnedText& text, PrefixIndex& index) {
   const auto full = static_cast<std::uint32_t>(cached_.size());
   const std::uint32_t rest = committed_ - full * tokens_per_block_;
   if (rest > 0) {
-    const auto entry = index.add_or_take(last_of(cached_),
-                                         {text.owner, text.tokens.subspan(committed_ - rest, rest)},
-                                         blocks_[full]);
+    const auto entry =
+        index.add_or_take(last_of(cached_), text.part(committed_ - rest, rest), blocks_[full]);
     if (!entry) return;
     cached_.push_back(*entry);
     index.mark_end(*entry);

@@ -23,8 +23,11 @@ PrefixKey keyed_hash(std::span<const std::byte> key, std::span<const std::byte> 
 }
 
 /// The key used as the parent of a text's first block.
-PrefixKey salt_of(const TenantId& owner) {
-  return keyed_hash({}, std::as_bytes(std::span(owner.value)));
+PrefixKey salt_of(const OwnedText& text) {
+  const std::span<const std::byte> adapter = text.adapter == nullptr
+                                                 ? std::span<const std::byte>{}
+                                                 : std::as_bytes(std::span(text.adapter->bytes));
+  return keyed_hash(adapter, std::as_bytes(std::span(text.owner->value)));
 }
 
 }  // namespace
@@ -60,8 +63,13 @@ PrefixCounters& PrefixCounters::operator+=(const PrefixCounters& other) {
   return *this;
 }
 
+bool PrefixIndex::Entry::belongs_to(const OwnedText& text) const {
+  if (owner != *text.owner) return false;
+  return text.adapter == nullptr ? !adapter : adapter == *text.adapter;
+}
+
 PrefixKey PrefixIndex::key_of(PrefixId parent, const OwnedText& block_text) const {
-  const PrefixKey before = parent.value == 0 ? salt_of(*block_text.owner) : entries_.at(parent).key;
+  const PrefixKey before = parent.value == 0 ? salt_of(block_text) : entries_.at(parent).key;
   return hash_(before, block_text.tokens);
 }
 
@@ -70,7 +78,7 @@ std::optional<PrefixId> PrefixIndex::find(PrefixId parent, const OwnedText& bloc
   if (found == by_key_.end()) return std::nullopt;
   const Entry& entry = entries_.at(found->second);
   if (entry.parent != parent) return std::nullopt;
-  if (entry.owner != *block_text.owner) return std::nullopt;
+  if (!entry.belongs_to(block_text)) return std::nullopt;
   if (!std::ranges::equal(entry.tokens, block_text.tokens)) return std::nullopt;
   return found->second;
 }
@@ -96,7 +104,7 @@ void PrefixIndex::extend(std::vector<PrefixId>& chain, const OwnedText& text,
   const std::size_t usable = text.tokens.empty() ? 0 : text.tokens.size() - 1;
   for (std::size_t at = chain.size() * tokens_per_block; at + tokens_per_block <= usable;
        at += tokens_per_block) {
-    const auto next = find(parent, {text.owner, text.tokens.subspan(at, tokens_per_block)});
+    const auto next = find(parent, text.part(at, tokens_per_block));
     if (!next) break;
     chain.push_back(*next);
     parent = *next;
@@ -137,12 +145,15 @@ std::optional<PrefixId> PrefixIndex::add(PrefixId parent, const OwnedText& block
   const PrefixId id{last_id_ + 1};
   if (!by_key_.emplace(key, id).second) return std::nullopt;
   ++last_id_;
-  entries_.emplace(id, Entry{.parent = parent,
-                             .key = key,
-                             .owner = *block_text.owner,
-                             .tokens = {block_text.tokens.begin(), block_text.tokens.end()},
-                             .block = block,
-                             .references = 1});
+  entries_.emplace(
+      id, Entry{.parent = parent,
+                .key = key,
+                .owner = *block_text.owner,
+                .adapter = block_text.adapter == nullptr ? std::nullopt
+                                                         : std::optional(*block_text.adapter),
+                .tokens = {block_text.tokens.begin(), block_text.tokens.end()},
+                .block = block,
+                .references = 1});
   return id;
 }
 
@@ -205,7 +216,7 @@ std::uint32_t PrefixIndex::positions_of_end(PrefixId id, PrefixId parent,
                                             const OwnedText& rest) const {
   const Entry& entry = entries_.at(id);
   const bool is_usable = entry.parent == parent && entry.references == 0 && !entry.is_forgotten &&
-                         entry.owner == *rest.owner;
+                         entry.belongs_to(rest);
   if (!is_usable) return 0;
   const std::size_t known = std::min(entry.tokens.size(), rest.tokens.size());
   if (!std::ranges::equal(std::span(entry.tokens).first(known), rest.tokens.first(known))) return 0;

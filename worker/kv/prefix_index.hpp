@@ -5,8 +5,8 @@
 /// therefore refers to its parent, the entry of the block before it, and a sequence uses a *chain*
 /// of entries that starts at the first block. An entry is found by a 256-bit hash (BLAKE2b) of its
 /// parent's hash and its tokens; for a first block, the hash of the owner, the authenticated
-/// tenant, replaces the parent's hash. A lookup also compares parent, owner and tokens, so a hash
-/// collision is a miss.
+/// tenant, and of the adapter's content replaces the parent's hash. A lookup also compares parent,
+/// owner, adapter and tokens, so a hash collision is a miss.
 ///
 /// A running sequence references a whole chain, so the descendants of an unused entry are unused
 /// too. The least recently used entry is evicted first and never has descendants. The first entry
@@ -44,6 +44,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/model/gguf/content_digest.hpp"
 #include "worker/kv/entry_blocks.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 
@@ -57,10 +58,16 @@ PrefixKey next_prefix_key(const PrefixKey& parent, std::span<const TokenId> toke
 /// The owner of published text. It never equals a tenant, because a tenant's name is not empty.
 const TenantId& public_owner();
 
-/// A text and its owner, as views.
+/// A text, its owner and its adapter, as views.
 struct OwnedText {
   const TenantId* owner = nullptr;  ///< The tenant to which the broker granted the lease.
   std::span<const TokenId> tokens;
+  const ContentDigest* adapter = nullptr;  ///< Null: the keys and values are the base model's.
+
+  /// `count` of the tokens, from token `from` on.
+  OwnedText part(std::size_t from, std::size_t count = std::dynamic_extent) const {
+    return {owner, tokens.subspan(from, count), adapter};
+  }
 };
 
 /// The result of `match_again`, and the index's state at that time.
@@ -187,9 +194,12 @@ class PrefixIndex {
 
  private:
   struct Entry {
+    bool belongs_to(const OwnedText& text) const;
+
     PrefixId parent;
     PrefixKey key;
     TenantId owner;
+    std::optional<ContentDigest> adapter;
     std::vector<TokenId> tokens;
     BlockId block;
     std::uint32_t references = 0;

@@ -13,8 +13,8 @@
 namespace leasehold {
 
 inline constexpr std::uint64_t kRecordMagic = 0x4452'4345'5251'4553;
-inline constexpr std::uint32_t kRecordVersion = 6;
-inline constexpr std::uint64_t kSlotsOffset = 384;
+inline constexpr std::uint32_t kRecordVersion = 7;
+inline constexpr std::uint64_t kSlotsOffset = 448;
 inline constexpr unsigned kBlockIndexBits = 24;
 inline constexpr std::uint32_t kNoLogprobs = UINT32_MAX;
 /// The most blocks of a record that its header identifies. The first is the block with the header.
@@ -48,6 +48,7 @@ struct RecordHeader {
   std::uint32_t lists_bytes;     // size of the packed lists (sampling_lists.hpp)
   std::uint64_t lists_checksum;  // over the lists and the blocks of the state behind them
   std::uint64_t more_blocks[kNamedRecordBlocks - 1];  // packed as in `blocks`; 0: none
+  std::uint8_t adapter[32];                           // ContentDigest; zero: the base model
   std::uint64_t checksum;                             // over everything before it
 };
 static_assert(sizeof(RecordHeader) <= kSlotsOffset && std::is_trivially_copyable_v<RecordHeader>);

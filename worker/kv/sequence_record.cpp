@@ -112,6 +112,7 @@ RecordHeader make_header(RecordPieces& pieces, const RecordMemory& memory,
   header.prompt_tokens = commit.prompt_tokens;
   header.max_emitted_tokens = commit.max_emitted_tokens;
   set_sampling(header, *commit.sampling);
+  if (commit.adapter != nullptr) std::ranges::copy(commit.adapter->bytes, header.adapter);
   header.lists_bytes = static_cast<std::uint32_t>(lists.size());
   header.state_blocks = static_cast<std::uint16_t>(state.size() / kStateCopies);
   expects(header.state_blocks * kStateCopies == state.size(), "a record counts its state blocks");
@@ -337,6 +338,12 @@ std::vector<BlockId> read_state(std::span<const std::byte> bytes, const RecordHe
       header.state_blocks);
 }
 
+std::optional<ContentDigest> read_adapter(const RecordHeader& header) {
+  ContentDigest digest;
+  std::ranges::copy(header.adapter, digest.bytes.begin());
+  return digest == ContentDigest{} ? std::nullopt : std::optional(digest);
+}
+
 }  // namespace
 
 Result<std::vector<BlockId>> named_record_blocks(std::span<const std::byte> head, BlockId first,
@@ -381,7 +388,8 @@ Result<SequenceRecord> read_record(std::span<const std::byte> bytes, const Recor
                         .tokens = std::vector<TokenId>(newest->slot.tokens),
                         .blocks = {},
                         .windows = {},
-                        .state = read_state(bytes, header, *newest)};
+                        .state = read_state(bytes, header, *newest),
+                        .adapter = read_adapter(header)};
   read_tables(bytes, shape, *newest, record);
   std::memcpy(record.tokens.data(), bytes.data() + kTokensOffset,
               record.tokens.size() * sizeof(TokenId));

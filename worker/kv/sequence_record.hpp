@@ -6,8 +6,8 @@
 ///
 ///   0    RecordHeader    the request, and the record's own blocks; written once, before the first
 ///                        commit
-///   384  RecordSlot × 2  the progress; written in turn, `number` last
-///   512  u32 tokens[max_context]                       append-only
+///   448  RecordSlot × 2  the progress; written in turn, `number` last
+///   576  u32 tokens[max_context]                       append-only
 ///   …    u64 blocks[ceil(max_context / 16)][n_groups]  append-only, extent << 24 | index; the
 ///                                                      groups of KvLayout
 ///   …    what sampling_lists.hpp packs                 written with the header; usually nothing
@@ -50,6 +50,7 @@
 #include <vector>
 
 #include "common/checksum.hpp"
+#include "kernels/model/gguf/content_digest.hpp"
 #include "kernels/model/record_size.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/kv/block_pool.hpp"
@@ -84,6 +85,7 @@ struct SequenceRecord {
   /// Blocks of the recurrent state of the committed positions; empty if there is none that is
   /// certainly theirs.
   std::vector<BlockId> state;
+  std::optional<ContentDigest> adapter;  ///< Under which the keys and values were computed.
   bool operator==(const SequenceRecord&) const = default;
 };
 
@@ -107,6 +109,7 @@ class RecordPieces {
 struct RecordCommit {
   const RequestId* engine_request_id = nullptr;
   const SamplingParams* sampling = nullptr;
+  const ContentDigest* adapter = nullptr;  ///< Null: the base model.
   std::uint32_t max_emitted_tokens = 0;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t committed = 0;      ///< Positions in the KV cache once this commit is done.
@@ -138,7 +141,7 @@ void commit_record(RecordPieces& pieces, const RecordMemory& memory, const Recor
                    const RecordCommit& commit, RecordProgress& progress);
 
 /// The number of bytes that `named_record_blocks` needs.
-inline constexpr std::uint64_t kRecordHeadBytes = 384;
+inline constexpr std::uint64_t kRecordHeadBytes = 448;
 
 /// The blocks of the record whose header is at the start of block `first`, in order. Empty if no
 /// record begins there. Errors: FileCorrupt, also for a record whose header does not list all its

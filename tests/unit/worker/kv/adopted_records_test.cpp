@@ -191,6 +191,32 @@ TEST_CASE("adopted records: of two blocks with the same text one is cached, the 
   CHECK_FALSE(lease.pool.holds({kExtent, 6}));
 }
 
+TEST_CASE("adopted records: the blocks of a text are found only with its adapter") {
+  Lease lease;
+  const ContentDigest adapter{{1}};
+  const ContentDigest other{{2}};
+  SequenceRecord made = record();
+  made.adapter = adapter;
+  REQUIRE(lease.add(std::move(made)));
+  CHECK(lease.cache() == 3);
+  const auto matched = [&](const ContentDigest* asked) {
+    return lease.index.match({&lease.owner, text(10), asked}, kPerBlock).size();
+  };
+  CHECK(matched(&adapter) == 2);
+  CHECK(matched(&other) == 0);
+  CHECK(matched(nullptr) == 0);
+}
+
+TEST_CASE("adopted records: a block with the same tokens under another adapter is rejected") {
+  Lease lease;
+  REQUIRE(lease.add(record()));
+  SequenceRecord made = record({0, 1, 3});
+  made.adapter = ContentDigest{{1}};
+  const auto refused = lease.add(std::move(made), {11});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().detail.contains("names a block that another record uses"));
+}
+
 TEST_CASE("adopted records: a record that is wrong adds nothing") {
   Lease lease;
   REQUIRE(lease.add(record()));

@@ -93,6 +93,25 @@ TEST_CASE("prefix index: a block of another tenant is a miss, also when its key 
   CHECK(index.counters().misses == 1);
 }
 
+TEST_CASE(
+    "prefix index: text of another adapter, or of none, is a miss, also when its key collides") {
+  const ContentDigest first{{1}};
+  const ContentDigest second{{2}};
+  const std::vector<const ContentDigest*> adapters{nullptr, &first, &second};
+  for (const PrefixIndex::Hash hash : {next_prefix_key, same_key}) {
+    for (const ContentDigest* cached : adapters) {
+      PrefixIndex index(hash);
+      const Text text = numbered(9);
+      const OwnedText owned{&kAlice, text, cached};
+      const auto entry = index.add({}, owned.part(0, kBlockTokens), block(0));
+      REQUIRE(entry);
+      for (const ContentDigest* asked : adapters)
+        CHECK(index.match({&kAlice, text, asked}, kBlockTokens).size() ==
+              (asked == cached ? 1 : 0));
+    }
+  }
+}
+
 TEST_CASE("prefix index: a key that collides is a miss, and its block is not added") {
   PrefixIndex index(same_key);
   const auto chain = cache(index, kAlice, numbered(4), block(0));

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint32_t kContext = 128;
 constexpr std::size_t kNumberInSlot = offsetof(RecordSlot, number);
 // Other processes read records: a new layout needs a new kRecordVersion.
-static_assert(kSlotsOffset == 384 && kNumberInSlot == 40);
+static_assert(kSlotsOffset == 448 && kNumberInSlot == 40);
 
 SamplingParams sampling() {
   return {.temperature = 0.5f,
@@ -71,6 +71,7 @@ struct Recorded {
   RecordCommit next_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
     return {.engine_request_id = &kRequestId,
             .sampling = &params,
+            .adapter = adapter ? &*adapter : nullptr,
             .max_emitted_tokens = 40,
             .prompt_tokens = 3,
             .committed = table.committed() + n_rows,
@@ -95,6 +96,7 @@ struct Recorded {
   }
 
   SamplingParams params = sampling();
+  std::optional<ContentDigest> adapter;
   std::vector<TokenId> tokens = kPrompt;
   BlockPool pool;
   BlockTable table{16};
@@ -128,6 +130,14 @@ TEST_CASE("sequence record: reading returns what was committed") {
   REQUIRE(record->committed == 5);
   REQUIRE(record->tokens == std::vector<TokenId>{5, 6, 7, 10, 11, 12});
   REQUIRE(record->blocks == std::vector{BlockId{ExtentId{42}, 0}});
+}
+
+TEST_CASE("sequence record: it says which adapter's keys and values its blocks hold") {
+  CHECK(read_record(three_commits().bytes(), {kContext})->adapter == std::nullopt);
+  Recorded recorded;
+  recorded.adapter = ContentDigest{{7, 8, 9}};
+  recorded.commit(3, {10});
+  CHECK(read_record(recorded.bytes(), {kContext})->adapter == recorded.adapter);
 }
 
 TEST_CASE("sequence record: a record may span many small blocks") {
