@@ -33,12 +33,11 @@ Completed completion_of(const Sequence& sequence, const GateRefusal& refusal) {
     const LeaseWord seen = refusal.seen;
     const LeaseId lease{refusal.slot, refusal.granted.generation()};
     const bool same_generation = seen.generation() == lease.generation;
-    const bool is_own = lease == sequence.request.lease;
     // The slot has a newer generation: this lease is fenced, and its reason is overwritten.
     completed = {
         .reason = same_generation ? CompletionReason::Revoked : CompletionReason::LeaseFenced,
         .revocation = RevocationInfo{lease, same_generation ? seen.reason() : RevokeReason::None,
-                                     is_own ? FailureScope::Tenant : FailureScope::Shared}};
+                                     sequence.scope_of(lease).value_or(FailureScope::Tenant)}};
   }
   completed.engine_request_id = sequence.request.engine_request_id;
   completed.emitted_tokens = sequence.emitted();

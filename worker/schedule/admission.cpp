@@ -16,7 +16,10 @@ struct Admission::Turn {
   TokenCounters::Count count = 0;  // includes the work that admitted prompts still need
   TenantAccount* tenant = nullptr;
 
-  void add_work(std::uint64_t work) { count += TokenCounters::cost(work, tenant->quota.weight); }
+  /// Adds what the rest of the sequence's known text costs.
+  void add_rest(const Sequence& sequence) {
+    count += sequence.cost_of(sequence.work_of(sequence.pending()), tenant->quota.weight);
+  }
   bool operator<(const Turn& other) const {
     if (count != other.count) return count < other.count;
     return tenant->last_admission < other.tenant->last_admission;
@@ -28,11 +31,12 @@ std::vector<Admission::Turn> Admission::waiting_tenants(bool scavengers) {
   for (TenantAccount* account : deps_.tenancies.waiting_accounts(scavengers))
     turns.push_back({account->counter_of(scavengers), account});
   if (turns.empty()) return turns;
-  for (const auto& sequence : deps_.running)
-    if (sequence->is_scavenger == scavengers)
-      deps_.tenancies.at(sequence->request.lease).account->owed +=
-          sequence->work_of(sequence->pending());
-  for (Turn& turn : turns) turn.add_work(turn.tenant->owed);
+  for (const auto& sequence : deps_.running) {
+    if (sequence->is_scavenger != scavengers) continue;
+    TenantAccount& account = *deps_.tenancies.at(sequence->request.lease).account;
+    account.owed += sequence->cost_of(sequence->work_of(sequence->pending()), account.quota.weight);
+  }
+  for (Turn& turn : turns) turn.count += turn.tenant->owed;
   return turns;
 }
 
@@ -55,8 +59,7 @@ void Admission::admit_from_all(bool scavengers, TimePoint now) {
   while (!turns.empty() && deps_.running.size() < deps_.limits.max_batch_size) {
     const auto next = std::ranges::min_element(turns, std::less{});
     if (admit_from(*next->tenant, scavengers, now)) {
-      const Sequence& admitted = *deps_.running.all().back();
-      next->add_work(admitted.work_of(admitted.pending()));
+      next->add_rest(*deps_.running.all().back());
     } else {
       turns.erase(next);
     }
@@ -160,10 +163,10 @@ Admission::Attempt Admission::admit_one(Tenancy& tenancy, TimePoint now) {
 // --------------------------------------------------------------------------------------- blocks
 
 /// The blocks of the sequence's text that its lease has cached, or published blocks if they cover
-/// more of the text.
+/// more of the text. Published blocks hold keys and values of the base model.
 Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy& tenancy) {
-  const OwnedText text{&tenancy.tenant, sequence.tokens};
-  tenancy.prefixes.match_again(tenancy.head.match, text, deps_.limits.tokens_per_block);
+  tenancy.prefixes.match_again(tenancy.head.match, sequence.owned_text(tenancy.tenant),
+                               deps_.limits.tokens_per_block);
   KnownPrefix known{.chain = tenancy.head.match.chain};
   const std::optional<std::uint32_t> first_row = sequence.request.first_row_needed();
   if (first_row) leave_rows_from(*first_row, known.chain);
@@ -175,7 +178,7 @@ Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy
     known.first_window = static_cast<std::uint32_t>(known.chain.size());
     return known;
   }
-  const bool may_borrow = known.may_take_tail;
+  const bool may_borrow = known.may_take_tail && !sequence.request.adapter;
   leave_rows_without_windows(sequence, tenancy, known);
   if (!may_borrow) return known;
   const PublishedMatch& published = deps_.publications.match(tenancy, sequence);
@@ -329,9 +332,8 @@ void Admission::leave_rows_from(std::uint32_t first_row, std::vector<PrefixId>& 
 /// The text after the chain, without its last token.
 OwnedText Admission::rest_of(const Sequence& sequence, const Tenancy& tenancy,
                              std::span<const PrefixId> chain) const {
-  const std::span<const TokenId> known =
-      std::span(sequence.tokens).first(sequence.tokens.size() - 1);
-  return {&tenancy.tenant, known.subspan(chain.size() * deps_.limits.tokens_per_block)};
+  const std::size_t from = chain.size() * deps_.limits.tokens_per_block;
+  return sequence.owned_text(tenancy.tenant).part(from, sequence.tokens.size() - 1 - from);
 }
 
 /// Takes out of the cache the last block of an ended text that follows the chain. This comes before

@@ -51,8 +51,8 @@ struct Admitted {
 struct RevocationInfo {
   LeaseId lease;
   RevokeReason reason = RevokeReason::None;
-  /// Shared: the lease of a published text that the request reads ended; the request may continue
-  /// under its own lease.
+  /// Shared or Adapter: the lease of the published text that the request reads, or of its adapter,
+  /// ended; the request may continue under its own lease.
   FailureScope scope = FailureScope::Tenant;
   bool is_local = false;  ///< The worker stopped the request at the lease's deadline; the lease
                           ///< word was not changed.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
+#include "worker/adapter/adapter_use.hpp"
 #include "worker/schedule/embedding.hpp"
 #include "worker/schedule/tenants/rate_owner.hpp"
 #include "worker/text/grammar/grammar_vocabulary.hpp"
@@ -28,6 +30,7 @@ struct PromptRequest {
   std::optional<LeaseId> rebound_from;  ///< The lease under which `emitted` was generated.
   SamplingParams sampling;
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
+  std::string adapter_name;              ///< Empty: the base model.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`. 0: only the prompt is computed.
   bool may_shorten = false;  ///< `max_emitted_tokens` is a default (RequestFit::shorten).
   /// Number of alternatives to report with the log probability of each prompt token, at most
@@ -48,6 +51,10 @@ struct PromptRequest {
   std::uint32_t charged = 0;      ///< Positions that were cached, or computed before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
 
+  // Set by the engine (AdapterWaits).
+  AdapterUse adapter;          ///< Of `adapter_name`, before the request is queued.
+  double adapter_share = 0.0;  ///< Bytes of the adapter ÷ bytes of the model.
+
   // Set by the engine (RateAllowances).
   std::vector<RateOwner> charged_to;  ///< The owners of limits that the request uses.
   std::uint64_t unused_tokens = 0;    ///< Taken from the tokens per minute and not used.
@@ -62,9 +69,15 @@ struct PromptRequest {
     if (embedding && embedding->pooling == Pooling::Mean) return embedding->pooled.count();
     return std::nullopt;
   }
+  /// Identifies the adapter under which keys and values are computed; null: none.
+  const ContentDigest* adapter_digest() const { return adapter ? &adapter->digest : nullptr; }
   /// For a waiting request: true if it ran before and was preempted.
   bool was_admitted() const { return block_limit > 0; }
 };
+
+inline bool uses(const PromptRequest& request, LeaseId adapter) {
+  return request.adapter && request.adapter->lease == adapter;
+}
 
 /// Tokens that are known before the first step: the prompt and, after a rebind, the emitted tokens.
 inline std::size_t known_tokens(const PromptRequest& request) {

@@ -141,10 +141,10 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
   sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
   const TenantAccount& account = *tenancy.account;
   account.counter_of(sequence.is_scavenger) +=
-      TokenCounters::cost(sequence.work_of(part.n_rows), account.quota.weight);
+      sequence.cost_of(sequence.work_of(part.n_rows), account.quota.weight);
   rows_.note_committed(part.n_rows, sequence.is_scavenger);
   sequence.commit(rows_kept);
-  sequence.blocks.cache_full({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+  sequence.blocks.cache_full(sequence.owned_text(tenancy.tenant), tenancy.prefixes);
   tenancy.served_tokens += rows_kept;
   sequence.blocks.trim(static_cast<std::uint32_t>(sequence.tokens.size()), tenancy.pool,
                        tenancy.prefixes);
@@ -223,7 +223,7 @@ void Scheduler::free_blocks(Sequence& sequence, const Completed& how) {
   const bool is_copied = !transfers_.has(sequence) && sequence.blocks.state() != KvState::Returning;
   swap_.spill().abandon(sequence);
   if (!is_damaged && !how.revocation && is_copied)
-    sequence.blocks.cache_all({&tenancy.tenant, sequence.tokens}, tenancy.prefixes);
+    sequence.blocks.cache_all(sequence.owned_text(tenancy.tenant), tenancy.prefixes);
   const std::span<const PrefixId> cached = sequence.blocks.cached();
   if (tenancy.is_shared) {
     publications_.end_fill(sequence, how);
@@ -326,18 +326,16 @@ void Scheduler::set_quota(const wire::TenantQuota& quota) {
 }
 
 void Scheduler::end_lease(LeaseId lease, const Completed& how) {
-  if (!tenancies_.contains(lease)) return;
-  std::vector<Sequence*> ending;
-  for (const auto& sequence : running_) {
-    const bool depends = sequence->request.lease == lease || sequence->shared_lease == lease;
-    if (depends) ending.push_back(sequence.get());
-  }
-  for (Sequence* sequence : ending) {
+  std::vector<std::pair<Sequence*, FailureScope>> ending;
+  for (const auto& sequence : running_)
+    if (const auto scope = sequence->scope_of(lease)) ending.emplace_back(sequence.get(), *scope);
+  for (const auto& [sequence, scope] : ending) {
     Completed end = how;
-    if (end.revocation && sequence->shared_lease == lease)
-      end.revocation->scope = FailureScope::Shared;
+    if (end.revocation) end.revocation->scope = scope;
     end_sequence(*sequence, end);
   }
+  waiting_.end_users(lease, how);
+  if (!tenancies_.contains(lease)) return;
   Tenancy& tenancy = tenancies_.at(lease);
   waiting_.end_all(tenancy, how);
   tenancy.prefixes.drop_users();
@@ -347,6 +345,13 @@ void Scheduler::end_lease(LeaseId lease, const Completed& how) {
 }
 
 // -------------------------------------------------------------------------------------- queries
+
+bool Scheduler::has_users(LeaseId adapter) const {
+  return waiting_.has_users(adapter) ||
+         std::ranges::any_of(running_.all(), [adapter](const auto& sequence) {
+           return uses(sequence->request, adapter);
+         });
+}
 
 bool Scheduler::has_work() const {
   return !running_.empty() || tenancies_.waiting_count() > 0;

@@ -109,8 +109,8 @@ class Scheduler {
   /// is admitted; running requests continue within the quota under which they were admitted. A
   /// withdrawn quota is removed once the tenant has no lease here.
   void set_quota(const wire::TenantQuota& quota);
-  /// Ends with `how` every request of the lease and every request that reads its published text,
-  /// and removes the lease.
+  /// Ends with `how` every request of the lease and every request that reads its published text or
+  /// its adapter, and removes the lease.
   void end_lease(LeaseId lease, const Completed& how);
 
   // ---- memory
@@ -186,6 +186,8 @@ class Scheduler {
   std::vector<SchedulerEvent> take_events() { return events_.take(); }
 
   bool has_work() const;
+  /// True if a request waits or runs with the adapter under this lease.
+  bool has_users(LeaseId adapter) const;
   const RunningSequences& running() const { return running_; }
 
  private:

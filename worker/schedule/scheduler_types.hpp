@@ -36,8 +36,9 @@ struct SchedulerLimits {
   /// All requests of an API key share a lease, so this limits a whole client; a tenant's share of
   /// `max_waiting` limits all its leases together.
   std::uint32_t max_waiting_per_lease = 256;
-  std::uint32_t max_waiting = 1024;  ///< Shared by tenants (common/fair_shares.hpp).
-  std::uint32_t speculate = 0;       ///< The most proposed tokens of a sequence in a step; 0: none.
+  std::uint32_t max_waiting = 1024;    ///< Shared by tenants (common/fair_shares.hpp).
+  std::uint32_t max_adapter_rank = 0;  ///< Of adapters that requests may use; 0: none.
+  std::uint32_t speculate = 0;  ///< The most proposed tokens of a sequence in a step; 0: none.
 
   /// The most rows with logits in a step. Proposals get the rows that the sequences leave.
   std::uint32_t max_logit_rows() const {
@@ -162,8 +163,8 @@ struct TenantAccount {
   TokenCounters::Count& counter_of(bool scavenger) const {
     return *(scavenger ? scavenger_counter : counter);
   }
-  /// Work that admitted prompts still need; valid while admissions are ordered.
-  std::uint64_t owed = 0;
+  /// The cost of what admitted prompts still need; valid while admissions are ordered.
+  TokenCounters::Count owed = 0;
   std::uint64_t admitted = 0;
   std::uint64_t last_admission = 0;
   LeaseId last_admitted;  ///< The next turn among the tenant's leases begins after this one.

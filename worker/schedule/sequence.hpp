@@ -13,6 +13,7 @@
 #include "worker/schedule/request.hpp"
 #include "worker/schedule/rows/proposal_limit.hpp"
 #include "worker/schedule/rows/row_work.hpp"
+#include "worker/schedule/tenants/token_counters.hpp"
 
 namespace leasehold {
 
@@ -32,6 +33,12 @@ inline constexpr std::uint32_t kMaxUntakenLogprobs = 2048;
 /// are whole blocks.
 inline constexpr std::uint32_t kSnapshotPositions = 256;
 
+/// A lease that a sequence depends on, and the scope of the failure when that lease ends.
+struct SequenceLease {
+  LeaseId lease;
+  FailureScope scope = FailureScope::Tenant;
+};
+
 struct Sequence {
   PromptRequest request;
   std::vector<TokenId> tokens;  ///< Prompt, then all emitted tokens.
@@ -48,8 +55,7 @@ struct Sequence {
   /// The most rows of the next step that count as decoding. It is above 1 after a step that dropped
   /// all its rows with a rejected proposal: the rows of its tokens are computed again.
   std::uint32_t decode_rows = 1;
-  /// The lease of the published text whose blocks the sequence reads. The sequence also ends when
-  /// that lease ends.
+  /// The lease of the published text whose blocks the sequence reads.
   std::optional<LeaseId> shared_lease;
   std::vector<PrefixId> borrowed;  ///< The prefix index entries of those blocks; the sequence holds
                                    ///< a reference to each.
@@ -64,6 +70,26 @@ struct Sequence {
         tokens(request.prompt),
         blocks(tokens_per_block, state_blocks, windows) {
     tokens.insert(tokens.end(), request.emitted.begin(), request.emitted.end());
+  }
+
+  /// The lease of its blocks, then the others whose memory it reads: that of a published text, and
+  /// that of its adapter. The sequence ends when one of them ends.
+  std::vector<SequenceLease> leases() const {
+    std::vector<SequenceLease> all{{request.lease, FailureScope::Tenant}};
+    if (shared_lease) all.push_back({*shared_lease, FailureScope::Shared});
+    if (request.adapter) all.push_back({request.adapter->lease, FailureScope::Adapter});
+    return all;
+  }
+  /// Nothing for a lease that the sequence does not depend on.
+  std::optional<FailureScope> scope_of(LeaseId lease) const {
+    if (lease == request.lease) return FailureScope::Tenant;
+    if (lease == shared_lease) return FailureScope::Shared;
+    if (uses(request, lease)) return FailureScope::Adapter;
+    return std::nullopt;
+  }
+  /// Its text as the prefix index of its lease knows it.
+  OwnedText owned_text(const TenantId& owner) const {
+    return {&owner, tokens, request.adapter_digest()};
   }
 
   /// Tokens emitted over the whole life of the request, rebinds included.
@@ -114,6 +140,14 @@ struct Sequence {
   std::uint64_t work_of(std::uint32_t n_rows) const {
     return work_of_rows(blocks.committed(), n_rows);
   }
+  /// What a tenant of this weight is charged for work of the sequence. A row under an adapter also
+  /// reads the adapter's matrices.
+  TokenCounters::Count cost_of(std::uint64_t work, std::uint32_t weight) const {
+    const TokenCounters::Count base = TokenCounters::cost(work, weight);
+    if (!request.adapter) return base;
+    return base +
+           static_cast<TokenCounters::Count>(static_cast<double>(base) * request.adapter_share);
+  }
   /// How many of the next `n_rows` rows hold tokens that were known at the admission, were not
   /// cached then, and are computed for the first time.
   std::uint32_t prompt_rows(std::uint32_t n_rows) const {
@@ -141,6 +175,7 @@ struct Sequence {
   RecordCommit record_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
     return {.engine_request_id = &request.engine_request_id,
             .sampling = &request.sampling,
+            .adapter = request.adapter_digest(),
             .max_emitted_tokens = request.max_emitted_tokens,
             .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),
             .committed = blocks.committed() + n_rows,

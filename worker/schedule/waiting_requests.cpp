@@ -50,6 +50,14 @@ bool WaitingRequests::contains(const RequestId& engine_request_id) const {
   return false;
 }
 
+bool WaitingRequests::has_users(LeaseId adapter) const {
+  return std::ranges::any_of(tenancies_, [adapter](const auto& entry) {
+    return std::ranges::any_of(entry.second.waiting, [adapter](const PromptRequest& request) {
+      return uses(request, adapter);
+    });
+  });
+}
+
 // ----------------------------------------------------------------------------------------- ends
 
 bool WaitingRequests::end(const RequestId& engine_request_id, const Completed& how,
@@ -68,6 +76,16 @@ bool WaitingRequests::end(const RequestId& engine_request_id, const Completed& h
 void WaitingRequests::end_all(Tenancy& tenancy, const Completed& how) {
   for (const PromptRequest& request : tenancy.waiting) complete(request, how);
   tenancy.waiting.clear();
+}
+
+void WaitingRequests::end_users(LeaseId adapter, Completed how) {
+  if (how.revocation) how.revocation->scope = FailureScope::Adapter;
+  const auto is_user = [adapter](const PromptRequest& request) { return uses(request, adapter); };
+  for (auto& [lease, tenancy] : tenancies_) {
+    for (const PromptRequest& request : tenancy.waiting)
+      if (is_user(request)) complete(request, how);
+    std::erase_if(tenancy.waiting, is_user);
+  }
 }
 
 void WaitingRequests::drop_expired(TimePoint now) {
@@ -89,8 +107,15 @@ void WaitingRequests::note_deadline(const PromptRequest& request) {
   if (request.deadline) next_expiry_ = std::min(next_expiry_, *request.deadline);
 }
 
+/// The head holds a copy of the request, and so its adapter.
+void WaitingRequests::drop_head(const PromptRequest& request) {
+  WaitingHead& head = tenancies_.at(request.lease).head;
+  if (head.arrival == request.arrival) head = {};
+}
+
 void WaitingRequests::complete(const PromptRequest& request, Completed how,
                                bool already_delivered) {
+  drop_head(request);
   if (publications_.fail_fill(request, how)) return;
   tenancies_.give_back_rest(request);
   swap_.free(request, how);
@@ -107,6 +132,7 @@ void WaitingRequests::reject_first(Tenancy& tenancy, Error reason) {
 }
 
 void WaitingRequests::reject(const PromptRequest& request, Error reason) {
+  drop_head(request);
   if (request.was_admitted()) {
     reason.code = Errc::OutOfBlocks;
     return complete(request, {.reason = CompletionReason::EngineError, .error = std::move(reason)});

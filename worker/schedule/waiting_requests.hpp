@@ -38,6 +38,7 @@ class WaitingRequests {
   /// Queues a request that has an arrival already, such as a preempted one.
   void insert(PromptRequest request);
   bool contains(const RequestId& engine_request_id) const;
+  bool has_users(LeaseId adapter) const;
 
   /// Ends a waiting request. Returns false when no such request waits. With `already_delivered` no
   /// Completed event is emitted.
@@ -45,6 +46,8 @@ class WaitingRequests {
            bool already_delivered = false);
   /// Ends every waiting request of the lease.
   void end_all(Tenancy& tenancy, const Completed& how);
+  /// Ends every waiting request that uses the adapter under this lease.
+  void end_users(LeaseId adapter, Completed how);
   /// Ends the requests whose deadline has passed.
   void drop_expired(TimePoint now);
   /// Rejects the first request of the lease. A preempted request was admitted before, so it gets a
@@ -53,6 +56,7 @@ class WaitingRequests {
 
  private:
   void note_deadline(const PromptRequest& request);
+  void drop_head(const PromptRequest& request);
   void complete(const PromptRequest& request, Completed how, bool already_delivered = false);
   void reject(const PromptRequest& request, Error reason);
 

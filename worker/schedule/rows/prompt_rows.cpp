@@ -65,7 +65,7 @@ void PromptRows::give_chunk(Prompt& prompt, std::uint32_t chunk_rows) {
   prompt.n_rows += chunk;
   rows_ -= chunk;
   work_ -= std::min(work, work_);
-  prompt.payer->count += TokenCounters::cost(work, prompt.payer->weight);
+  prompt.payer->count += prompt.sequence->cost_of(work, prompt.payer->weight);
 }
 
 }  // namespace leasehold
