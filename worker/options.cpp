@@ -318,6 +318,7 @@ Result<void> resolve_options(const RawOptions& raw, WorkerOptions& options) {
   options.arithmetic = kArithmetics.at(raw.arithmetic);
   options.weights_scope = *weights_scope_from_name(raw.weights_scope);
   options.spread_over_nodes = raw.numa == "auto";
+  if (!options.adapters_dir.empty()) options.limits.max_adapter_rank = options.max_adapter_rank;
   TRY(check_token_budget(options.limits));
   TRY(check_draft(options));
   TRY(check_model_names(options.model_names));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <stdexcept>
 
@@ -10,6 +11,7 @@
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/support/block_conservation.hpp"
 #include "tests/support/required.hpp"
+#include "tests/support/rig_adapter.hpp"
 #include "tests/support/rig_draft.hpp"
 #include "worker/engine/gate_numbers.hpp"
 #include "worker/model/weights.hpp"
@@ -63,6 +65,7 @@ void EngineRig::load_model() {
                                                     .tokenizer = tokenizer_.get(),
                                                     .sampler = &step_sampler_,
                                                     .proposer = make_proposer()});
+  engine_->lend_adapters(adapters_);
   engine_->bind_weights(map_weights());
   engine_->prepare_steps();
 }
@@ -213,6 +216,32 @@ LeaseId EngineRig::publish(std::vector<TokenId> text) {
   return lease;
 }
 
+AdapterUse EngineRig::load_adapter(const std::string& name, std::uint64_t seed,
+                                   std::uint32_t rank) {
+  const LeaseId lease = next_lease();
+  RigAdapter& made =
+      *adapter_memory_.emplace(lease, std::make_unique<RigAdapter>(config_, seed, rank))
+           .first->second;
+  extents_registration_[lease].push_back(reach(made.mapping.base(), made.size_bytes));
+  ContentDigest digest;
+  std::memcpy(digest.bytes.data(), &seed, sizeof(seed));
+  return adapters_.loaded[name] =
+             std::make_shared<const LoadedAdapter>(LoadedAdapter{.name = name,
+                                                                 .version = 1,
+                                                                 .digest = digest,
+                                                                 .lease = lease,
+                                                                 .size_bytes = made.size_bytes,
+                                                                 .matrices = made.matrices});
+}
+
+Result<void> EngineRig::submit(const PromptRequest& request) {
+  Result<void> queued = fail(Errc::UnknownAdapter, "the adapter is not loaded");
+  engine_->submit(request, [&queued](const Result<AdapterUse>& use) {
+    queued = use ? Result<void>() : std::unexpected(use.error());
+  });
+  return queued;
+}
+
 void EngineRig::grow(LeaseId lease, std::uint32_t extents, wire::MemoryPool pool) {
   const bool is_small = pool == wire::MemoryPool::Swap && options_.swap_extent_bytes > 0;
   const std::size_t size_bytes = is_small ? options_.swap_extent_bytes : options_.extent_bytes;
@@ -242,8 +271,10 @@ void EngineRig::fence(LeaseId lease) {
 void EngineRig::drop(LeaseId lease) {
   if (table_.word(lease.slot).state() != LeaseState::Fenced) fence(lease);
   extents_registration_.erase(lease);
+  std::erase_if(adapters_.loaded, [&](const auto& entry) { return entry.second->lease == lease; });
   engine_->drop_lease(lease);
   extents_.erase(lease);
+  adapter_memory_.erase(lease);
 }
 
 std::vector<std::byte> EngineRig::bytes_of(LeaseId lease, std::span<const BlockId> blocks) {

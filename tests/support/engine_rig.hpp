@@ -18,6 +18,7 @@
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/worker_segment.hpp"
 #include "kernels/backend.hpp"
+#include "tests/support/adapter_double.hpp"
 #include "tests/support/test_paths.hpp"
 #include "worker/engine/engine.hpp"
 #include "worker/engine/worker_gates.hpp"
@@ -78,6 +79,7 @@ struct RigOptions {
 };
 
 class RigDraft;
+struct RigAdapter;
 
 class EngineRig : public RevocationObserver {
  public:
@@ -91,6 +93,9 @@ class EngineRig : public RevocationObserver {
   LeaseId grant_adapter();
   /// Grants a shared lease, fills it with a text, and runs the steps of that.
   LeaseId publish(std::vector<TokenId> text);
+  /// Grants a lease that belongs to no tenant, and fills it with an adapter of random matrices,
+  /// which requests of this name then use. Equal seeds make equal content.
+  AdapterUse load_adapter(const std::string& name, std::uint64_t seed, std::uint32_t rank = 4);
   void grow(LeaseId lease, std::uint32_t extents = 1, wire::MemoryPool pool = wire::MemoryPool::Kv);
   /// Ends a lease of the tenant, and lets the engine adopt its memory under a new one. With
   /// `is_revoked` the new lease is revoked before the adoption.
@@ -123,7 +128,8 @@ class EngineRig : public RevocationObserver {
 
   PromptRequest request(const std::string& tenant, LeaseId lease, const std::string& id,
                         std::vector<TokenId> prompt, std::uint32_t max_tokens) const;
-  Result<void> submit(const PromptRequest& request) { return engine_->submit(request); }
+  /// Submits a request whose adapter, if it has one, is loaded.
+  Result<void> submit(const PromptRequest& request);
   std::vector<TokenId> encode(const std::string& text) const;
   /// The running sequence of a request, or null.
   const Sequence* sequence(const std::string& id) const;
@@ -150,6 +156,7 @@ class EngineRig : public RevocationObserver {
   /// Of all threads of the backend.
   std::uint64_t units_run() const;
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  AdapterDouble& adapters() { return adapters_; }
   const ModelConfig& config() const { return config_; }
   RequestOutcome& outcome(const std::string& id) { return outcomes_[id]; }
   /// How the request ended. Throws unless it ended exactly once.
@@ -189,6 +196,8 @@ class EngineRig : public RevocationObserver {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ThreadGate> engine_gate_;
   std::unique_ptr<RigDraft> draft_;
+  AdapterDouble adapters_;
+  std::map<LeaseId, std::unique_ptr<RigAdapter>> adapter_memory_;
   std::unique_ptr<Engine> engine_;
   // Behind the engine, whose mappings they name: memory is unregistered before it is unmapped.
   mutable std::map<std::size_t, std::shared_ptr<void>> weights_registration_;  // by part

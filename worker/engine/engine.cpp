@@ -111,7 +111,11 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
       submissions_(config.model.n_vocab, {.scheduler = &scheduler_,
                                           .weights = &weights_,
                                           .leases = &leases_,
-                                          .clock = deps_.clock}) {}
+                                          .clock = deps_.clock}),
+      adapter_waits_({.submissions = &submissions_,
+                      .weights = &weights_,
+                      .leases = &leases_,
+                      .clock = deps_.clock}) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return ModelRunner::backend_limits(model, limits);
@@ -175,8 +179,9 @@ void Engine::report_kv_changes() {
 // --------------------------------------------------------------------------------------- the step
 
 void Engine::end_stopped() {
-  ender_.end_revoked_leases();
+  ender_.end_revoked_leases(adapter_waits_.leases());
   ender_.end_stopped();
+  adapter_waits_.refuse_ended();
   scheduler_.waiting().drop_expired(deps_.clock->now());
 }
 

@@ -22,6 +22,7 @@
 ///            word reports it through the RevocationObserver at once. Every other sequence of the
 ///            step is committed.
 ///   shared   The same for the sequences that read the text of the shared lease.
+///   adapter  The same for the sequences that read the adapter.
 ///   engine   The step fails with EngineDecodeFailed and no sequence advances. Every later step
 ///            fails with WeightsLoading before a unit starts, until each revoked part of the
 ///            weights is restored under a new lease. The sequences stay and then continue; new
@@ -42,6 +43,7 @@
 #include "common/clock.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
+#include "worker/engine/adapter_waits.hpp"
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/engine/leases/leased_records.hpp"
@@ -172,21 +174,35 @@ class Engine {
   /// Lowers the token limit of a request with `may_shorten` to the most that the context, the
   /// tenant's max_blocks and its tokens per minute can ever allow. Called before `submit`.
   void shorten(PromptRequest& request) const { submissions_.shorten(request); }
-  /// Queues a request. While a part of the weights is revoked, requests wait in the same queue, and
-  /// a full queue refuses with WeightsLoading. A rebind is then first refused with
-  /// EngineLeaseFenced, once, so that the client learns of the recovery; when the client submits
-  /// the same rebind again, it is queued like any request.
-  /// Errors: also those of Scheduler::submit and of RateAllowances::take, LeaseRevoked,
-  /// LeaseFenced, Draining, NoModelLoaded; BadRequest for tokens outside the vocabulary. A request
-  /// whose emitted tokens do not fit its grammar is queued, and ends with BadRequest once the
-  /// engine has checked them.
+  /// Sets the source of adapters. Precondition: called once, before the first request.
+  void lend_adapters(AdapterService& service) { adapter_waits_.lend(service); }
+  /// Queues a request, after its adapter was loaded. Calls `on_queued` once: before it returns, or
+  /// between two steps. Errors, in `on_queued`: those of `submit` and of AdapterWaits::submit.
+  void submit(PromptRequest request, AdapterWaits::OnQueued on_queued) {
+    adapter_waits_.submit(std::move(request), std::move(on_queued));
+  }
+  /// Queues a request for the base model. While a part of the weights is revoked, requests wait in
+  /// the same queue, and a full queue refuses with WeightsLoading. A rebind is then first refused
+  /// with EngineLeaseFenced, once, so that the client learns of the recovery; when the client
+  /// submits the same rebind again, it is queued like any request. Errors: also those of
+  /// Scheduler::submit and of RateAllowances::take, LeaseRevoked, LeaseFenced, Draining,
+  /// NoModelLoaded; BadRequest for tokens outside the vocabulary. A request whose emitted tokens do
+  /// not fit its grammar is queued, and ends with BadRequest once the engine has checked them.
   Result<void> submit(PromptRequest request) { return submissions_.submit(std::move(request)); }
   /// True if a request was submitted or a text was to be filled since the last call, even if it
   /// was refused because the weights are revoked.
   bool take_arrival() { return submissions_.take_arrival(); }
   /// Errors: those of Scheduler::cancel.
   Result<void> cancel(const RequestId& engine_request_id) {
+    if (adapter_waits_.cancel(engine_request_id)) return {};
     return ender_.cancel(engine_request_id);
+  }
+  /// True while a request waits or runs.
+  bool has_work() const { return scheduler_.has_work() || adapter_waits_.size() > 0; }
+  /// Requests that wait or run.
+  std::size_t request_count() const {
+    return adapter_waits_.size() + scheduler_.running().size() +
+           scheduler_.tenancies().waiting_count();
   }
   /// Calls RequestMover::move.
   Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at) {
@@ -220,7 +236,10 @@ class Engine {
   }
 
   /// Ends every request with this error.
-  void end_all(const Error& error) { scheduler_.end_all(error); }
+  void end_all(const Error& error) {
+    scheduler_.end_all(error);
+    adapter_waits_.refuse_all(error);
+  }
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
   /// Reports the changes since the last call to the eviction listener. `step` calls it before the
   /// first unit, because that unit's poll may end a request, and "held" must be reported before the
@@ -257,6 +276,7 @@ class Engine {
   LeasedRecords records_;
   RequestMover mover_;
   Submissions submissions_;
+  AdapterWaits adapter_waits_;
   std::uint64_t step_ = 0;
 };
 

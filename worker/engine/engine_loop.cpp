@@ -46,7 +46,7 @@ void EngineLoop::wait(std::unique_lock<std::mutex>& lock) {
 
 /// How long the loop waits for a command at most, apart from `between_steps`.
 std::optional<Duration> EngineLoop::max_wait() const {
-  if (engine_->scheduler().has_work()) return kIdlePollInterval;
+  if (engine_->has_work()) return kIdlePollInterval;
   if (missing_) return restore_interval_;
   if (const auto idle_until = sleep_.idle_until()) return *idle_until - engine_->now();
   return std::nullopt;
@@ -54,7 +54,14 @@ std::optional<Duration> EngineLoop::max_wait() const {
 
 void EngineLoop::run_command(Command& command) {
   command(*engine_);
-  if (engine_->take_arrival()) sleep_.on_arrival();
+  (void)note_arrival();
+}
+
+/// Returns true if a request has arrived.
+bool EngineLoop::note_arrival() {
+  if (!engine_->take_arrival()) return false;
+  sleep_.on_arrival();
+  return true;
 }
 
 Result<void> EngineLoop::run() {
@@ -80,6 +87,7 @@ Result<void> EngineLoop::run() {
     report_served(busy);
     if (hooks_.between_steps)
       next_between_ = hooks_.between_steps(busy ? std::optional(took) : std::nullopt);
+    if (note_arrival()) busy = true;  // a request whose adapter is loaded now does not wait
     sleep_when_idle();
   }
 }
@@ -120,7 +128,7 @@ bool EngineLoop::recover() {
     set_missing(std::nullopt);
     if (sleep_.end_waking()) sleep_changed();
   }
-  if (!engine_->scheduler().has_work()) restore_window_.close();
+  if (!engine_->has_work()) restore_window_.close();
   return restored.has_value();
 }
 
@@ -148,7 +156,7 @@ void EngineLoop::set_asleep(bool is_asleep) {
 void EngineLoop::wake_refused(Error why) {
   post([this, why = std::move(why)](Engine&) {
     restore_failed(why);
-    sleep_.on_wake_refused(engine_->scheduler().has_work());
+    sleep_.on_wake_refused(engine_->has_work());
   });
 }
 
@@ -158,7 +166,7 @@ void EngineLoop::sleep_refused() {
 
 void EngineLoop::wake_for_requests() {
   post([this](Engine& engine) {
-    if (engine.scheduler().has_work()) sleep_.on_arrival();
+    if (engine.has_work()) sleep_.on_arrival();
   });
 }
 
@@ -180,13 +188,13 @@ bool EngineLoop::sleep_on() {
 
 void EngineLoop::sleep_when_idle() {
   const bool may_sleep = !missing_ && !engine_->weights().first_revoked_part();
-  const bool has_work = engine_->scheduler().has_work();
+  const bool has_work = engine_->has_work();
   if (sleep_.take_idle(has_work || !may_sleep, engine_->now())) hooks_.ask_to_sleep(std::nullopt);
 }
 
 /// The requests that woke the worker have ended, so it waits for the next one.
 void EngineLoop::back_to_sleep(const Error& why) {
-  if (missing_ || engine_->scheduler().has_work()) return;
+  if (missing_ || engine_->has_work()) return;
   if (sleep_.take_back_to_sleep()) hooks_.ask_to_sleep(why);
 }
 

@@ -90,6 +90,7 @@ class EngineLoop {
   void report_stopped();
   bool recover();
   void run_command(Command& command);
+  bool note_arrival();
   void wait(std::unique_lock<std::mutex>& lock);
   std::optional<Duration> max_wait() const;
   void fall_asleep();

@@ -52,8 +52,9 @@ Result<void> check_writes_own(const Sequence& sequence) {
 
 Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
                                                      const TableReader& table) {
-  std::vector<LeaseDependency> leases{TRY(table.dependency(sequence.request.lease))};
-  if (sequence.shared_lease) leases.push_back(TRY(table.dependency(*sequence.shared_lease)));
+  std::vector<LeaseDependency> leases;
+  for (const SequenceLease& each : sequence.leases())
+    leases.push_back(TRY(table.dependency(each.lease)));
   return leases;
 }
 
@@ -70,6 +71,9 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   tables_.push_back(std::move(tables));
   if (sequence.blocks.recurrent().exists()) states_.push_back(std::move(state));
   records_.push_back({std::move(record), memory.block_size_bytes()});
+  const AdapterUse& adapter = sequence.request.adapter;
+  adapters_.push_back(adapter ? adapter->matrices.get() : nullptr);
+  has_adapter_ |= adapters_.back() != nullptr;
   add_rows(part, index);
   return {};
 }
@@ -123,13 +127,15 @@ ForwardInput StepBatch::input() const {
   state_tables_.clear();
   for (const StateAddresses& state : states_)
     state_tables_.push_back({.from = state.from, .to = state.to});
-  return {.gates = &gates_,
-          .rows = rows_,
-          .tokens = tokens_,
-          .block_tables = block_tables_,
-          .logit_rows = logit_rows_,
-          .hidden_rows = hidden_rows_,
-          .state_tables = state_tables_};
+  return {
+      .gates = &gates_,
+      .rows = rows_,
+      .tokens = tokens_,
+      .block_tables = block_tables_,
+      .logit_rows = logit_rows_,
+      .hidden_rows = hidden_rows_,
+      .state_tables = state_tables_,
+      .adapters = has_adapter_ ? std::span(adapters_) : std::span<const AdapterMatrices* const>()};
 }
 
 }  // namespace leasehold

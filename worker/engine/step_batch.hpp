@@ -15,8 +15,7 @@
 
 namespace leasehold {
 
-/// The leases that a sequence depends on: its own, then the lease of the published text that it
-/// reads, if any. Errors: UnknownLease.
+/// The words of Sequence::leases. Errors: UnknownLease.
 Result<std::vector<LeaseDependency>> dependencies_of(const Sequence& sequence,
                                                      const TableReader& table);
 
@@ -79,6 +78,8 @@ class StepBatch {
   std::vector<Tables> tables_;          // [n_sequences]
   std::vector<StateAddresses> states_;  // [n_sequences], or empty
   std::vector<RecordMemory> records_;
+  std::vector<const AdapterMatrices*> adapters_;  // [n_sequences]; null: the base model
+  bool has_adapter_ = false;
   mutable std::vector<BlockTableView> block_tables_;
   mutable std::vector<StateTableView> state_tables_;
   std::vector<std::uint32_t> logit_rows_;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/expects.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -27,13 +29,25 @@ void Submissions::shorten(PromptRequest& request) const {
 }
 
 Result<void> Submissions::submit(PromptRequest request) {
+  expects(request.adapter_name.empty() || request.adapter,
+          "a request with an adapter is queued once it has it");
+  TRY(check_usable(request));
+  return queue(std::move(request));
+}
+
+Result<void> Submissions::check(const PromptRequest& request) const {
+  TRY(check_usable(request));
+  return deps_.scheduler->check(request);
+}
+
+Result<void> Submissions::check_usable(const PromptRequest& request) const {
   if (!deps_.weights->is_bound()) return deps_.weights->check();
   TRY(deps_.leases->check_usable(request.lease));
   TRY(check_token_ids(request.prompt, n_vocab_));
   TRY(check_token_ids(request.emitted, n_vocab_));
   for (const LogitBias& bias : request.sampling.logit_bias)
     TRY(check_token_ids({&bias.token, 1}, n_vocab_));
-  return queue(std::move(request));
+  return {};
 }
 
 Result<void> Submissions::queue(PromptRequest request) {

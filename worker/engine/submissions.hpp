@@ -36,12 +36,16 @@ class Submissions {
   void shorten(PromptRequest& request) const;
   /// Errors: those of Engine::submit.
   Result<void> submit(PromptRequest request);
+  /// The errors of `submit` that do not depend on the tenant's rates, for a request that is to be
+  /// submitted later.
+  Result<void> check(const PromptRequest& request) const;
   void note_arrival() { has_arrived_ = true; }
   /// True if `note_arrival` was called since the last call, or a request that may be queued was
   /// submitted.
   bool take_arrival() { return std::exchange(has_arrived_, false); }
 
  private:
+  Result<void> check_usable(const PromptRequest& request) const;
   Result<void> queue(PromptRequest request);
   Result<void> take_allowance(PromptRequest& request);
   void take_returned();

@@ -23,9 +23,12 @@ class EngineWeights {
   void bind(Weights weights) { weights_.emplace(std::move(weights)); }
   bool is_bound() const { return weights_.has_value(); }
 
-  /// Precondition, also of `leases` and `step_failed`: the weights are bound.
+  /// Precondition, also of `leases`, `size_bytes` and `step_failed`: the weights are bound.
   Weights& get() { return *weights_; }
   std::span<const LeaseDependency> leases() const { return weights_->leases(); }
+
+  /// Of all parts.
+  std::uint64_t size_bytes() const { return weights_->plan().size_bytes(); }
 
   /// The first revoked part, if any. Only reads the lease words.
   std::optional<std::size_t> first_revoked_part() const {

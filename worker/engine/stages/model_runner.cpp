@@ -9,7 +9,9 @@ namespace leasehold {
 namespace {
 
 Transformer::Limits scratch_limits(const SchedulerLimits& limits) {
-  return {.max_rows = limits.token_budget, .max_logit_rows = limits.max_logit_rows()};
+  return {.max_rows = limits.token_budget,
+          .max_logit_rows = limits.max_logit_rows(),
+          .max_adapter_rank = limits.max_adapter_rank};
 }
 
 }  // namespace

@@ -5,8 +5,13 @@
 
 namespace leasehold {
 
-void SequenceEnder::end_revoked_leases() {
-  for (const LeaseId lease : deps_.scheduler->tenancies().ids()) {
+void SequenceEnder::end_revoked_leases(std::vector<LeaseId> adapters) {
+  std::vector<LeaseId> leases = deps_.scheduler->tenancies().ids();
+  std::erase_if(adapters, [this](LeaseId adapter) {
+    return !deps_.leases->completion_for(adapter) || !deps_.scheduler->has_users(adapter);
+  });
+  leases.insert(leases.end(), adapters.begin(), adapters.end());
+  for (const LeaseId lease : leases) {
     const std::optional<Completed> end = deps_.leases->completion_for(lease);
     if (!end) continue;
     deps_.leases->report_found_revoked(lease);
@@ -33,14 +38,14 @@ void SequenceEnder::end_lease(LeaseId lease, const Completed& how) {
 }
 
 void SequenceEnder::end_without_lease(Sequence& sequence, const Error& error) {
-  LeaseId lease = sequence.request.lease;
-  std::optional<Completed> end = deps_.leases->completion_for(lease);
-  if (!end && sequence.shared_lease) {
-    lease = *sequence.shared_lease;
-    end = deps_.leases->completion_for(lease);
-    if (end && end->revocation) end->revocation->scope = FailureScope::Shared;
+  std::optional<Completed> end;
+  for (const SequenceLease& each : sequence.leases()) {
+    end = deps_.leases->completion_for(each.lease);
+    if (!end) continue;
+    if (end->revocation) end->revocation->scope = each.scope;
+    deps_.leases->report_found_revoked(each.lease);
+    break;
   }
-  if (end) deps_.leases->report_found_revoked(lease);
   deps_.scheduler->end_sequence(
       sequence, end.value_or(Completed{.reason = CompletionReason::EngineError, .error = error}));
   scrub();

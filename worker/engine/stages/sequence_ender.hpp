@@ -6,6 +6,8 @@
 /// Threads: one (the engine's).
 #pragma once
 
+#include <vector>
+
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/engine/step_refusals.hpp"
 #include "worker/schedule/scheduler.hpp"
@@ -27,9 +29,9 @@ class SequenceEnder {
   };
   explicit SequenceEnder(const Dependencies& dependencies) : deps_(dependencies) {}
 
-  /// Ends the requests of each lease that is revoked or past its deadline. The memory stays mapped
-  /// until the broker asks to unmap it.
-  void end_revoked_leases();
+  /// Ends the requests of each lease that is revoked or past its deadline, and those that use an
+  /// adapter under such a lease. The memory stays mapped until the broker asks to unmap it.
+  void end_revoked_leases(std::vector<LeaseId> adapters);
   /// Ends the running sequences whose stop flag is set.
   void end_stopped();
   /// Calls Scheduler::end_lease.

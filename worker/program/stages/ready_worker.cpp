@@ -64,6 +64,7 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
                  .clock = &opened_->clock}),
       stop_(stop_dependencies()) {
   loaded.revocations().set_server(serving_.server());
+  if (serving_.adapters() != nullptr) loaded.engine().lend_adapters(*serving_.adapters());
 }
 
 StepReporter::Dependencies ReadyWorker::step_reporter_dependencies() {
@@ -172,9 +173,8 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
               },
           .count_requests =
               [this](std::function<void(std::size_t)> done) {
-                loop_.post([done = std::move(done)](Engine& engine) {
-                  const Scheduler& scheduler = engine.scheduler();
-                  done(scheduler.running().size() + scheduler.tenancies().waiting_count());
+                loop_.post([done = std::move(done)](const Engine& engine) {
+                  done(engine.request_count());
                 });
               },
           .is_answering = [this] { return http_.is_answering(); },
@@ -224,6 +224,7 @@ void ReadyWorker::take_over_broker() {
       {.on_call =
            [this](const std::string& method, control::Payload params, control::Responder respond) {
              if (method == wire::WorkerAsleep::kMethod) return respond(set_asleep(params.body));
+             if (method == wire::AdaptersChanged::kMethod) http_.forget_adapters();
              if (RequestDirectory::answers(method))
                return requests_.on_call(method, params.body, std::move(respond));
              if (serving_.adapters() != nullptr && AdapterLoader::answers(method))
@@ -244,6 +245,7 @@ void ReadyWorker::connection_changed(bool disconnected) {
   if (!stop_.is_draining())
     notify_service_manager(disconnected ? "STATUS=Waiting for the broker" : service_.serving());
   serving_.server().set_broker_disconnected(disconnected);
+  http_.forget_adapters();  // a change may have been missed
   if (disconnected) return;
   if (serving_.adapters() != nullptr) serving_.adapters()->reconnected();
   serving_.leases().repeat_drained();

@@ -1,0 +1,84 @@
+#include "worker/engine/adapter_waits.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace leasehold {
+
+void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
+  if (request.adapter_name.empty()) {
+    const Result<void> queued = deps_.submissions->submit(std::move(request));
+    return on_queued(queued ? Result<AdapterUse>() : std::unexpected(queued.error()));
+  }
+  if (service_ == nullptr) {
+    return on_queued(fail(
+        Errc::UnknownAdapter,
+        fmt::format("adapter {} is unknown; this worker loads no adapters", request.adapter_name)));
+  }
+  // A request that can never run is refused before its adapter takes memory.
+  if (const auto checked = deps_.submissions->check(request); !checked)
+    return on_queued(std::unexpected(checked.error()));
+  deps_.submissions->note_arrival();
+  const TenantId tenant = request.tenant;
+  const std::string name = request.adapter_name;
+  const std::uint64_t number = ++last_number_;
+  waiting_.emplace(number, Waiting{std::move(request), std::move(on_queued)});
+  service_->use(tenant, name,
+                [this, number](Result<AdapterUse> use) { loaded(number, std::move(use)); });
+}
+
+/// Does nothing for a request that no longer waits.
+void AdapterWaits::loaded(std::uint64_t number, Result<AdapterUse> use) {
+  auto found = waiting_.extract(number);
+  if (!found) return;
+  auto& [request, on_queued] = found.mapped();
+  if (!use) return on_queued(std::unexpected(use.error()));
+  request.adapter = *use;
+  request.adapter_share =
+      static_cast<double>((*use)->size_bytes) / static_cast<double>(deps_.weights->size_bytes());
+  const Result<void> queued = deps_.submissions->submit(std::move(request));
+  on_queued(queued ? std::move(use) : std::unexpected(queued.error()));
+}
+
+bool AdapterWaits::cancel(const RequestId& engine_request_id) {
+  const std::size_t before = waiting_.size();
+  refuse_if([&](const PromptRequest& request) -> std::optional<Error> {
+    if (request.engine_request_id != engine_request_id) return std::nullopt;
+    return Error{Errc::RequestCancelled,
+                 fmt::format("the request was cancelled while adapter {} was being loaded",
+                             request.adapter_name)};
+  });
+  return waiting_.size() < before;
+}
+
+void AdapterWaits::refuse_ended() {
+  if (waiting_.empty()) return;
+  refuse_if([&](const PromptRequest& request) -> std::optional<Error> {
+    if (const auto usable = deps_.leases->check_usable(request.lease); !usable)
+      return usable.error();
+    if (!request.deadline || deps_.clock->now() < *request.deadline) return std::nullopt;
+    return Error{Errc::TimedOut,
+                 fmt::format("the request's deadline passed while adapter {} was being loaded",
+                             request.adapter_name)};
+  });
+}
+
+void AdapterWaits::refuse_all(const Error& error) {
+  refuse_if([&](const PromptRequest&) { return std::optional(error); });
+}
+
+void AdapterWaits::refuse_if(
+    const std::function<std::optional<Error>(const PromptRequest& request)>& why_refused) {
+  std::vector<std::pair<OnQueued, Error>> refused;
+  for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
+    const auto here = waiting++;
+    std::optional<Error> why = why_refused(here->second.request);
+    if (!why) continue;
+    refused.emplace_back(std::move(here->second.on_queued), *std::move(why));
+    waiting_.erase(here);
+  }
+  for (auto& [on_queued, why] : refused) on_queued(std::unexpected(std::move(why)));
+}
+
+}  // namespace leasehold

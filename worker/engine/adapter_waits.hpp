@@ -1,0 +1,68 @@
+/// Requests whose adapter is being loaded. They are not in the scheduler's queue, so they delay no
+/// other request of their lease.
+///
+/// A request waits from its submission until its adapter is loaded or cannot be, its lease ends,
+/// its deadline passes, or it is cancelled. Then it is queued, or refused with an error.
+///
+/// Threads: one (the engine's).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "worker/adapter/adapter_use.hpp"
+#include "worker/engine/submissions.hpp"
+
+namespace leasehold {
+
+class AdapterWaits {
+ public:
+  /// Called once, with the adapter under which the request runs, or with null for the base model.
+  using OnQueued = std::move_only_function<void(Result<AdapterUse>)>;
+
+  /// All of these outlive the object.
+  struct Dependencies {
+    Submissions* submissions = nullptr;
+    const EngineWeights* weights = nullptr;
+    const LeaseChecks* leases = nullptr;
+    const Clock* clock = nullptr;
+  };
+  explicit AdapterWaits(const Dependencies& dependencies) : deps_(dependencies) {}
+
+  /// Without a service every adapter is unknown. Precondition: called once, before the first
+  /// request; no answer of the service arrives after the object is destroyed.
+  void lend(AdapterService& service) { service_ = &service; }
+  /// Empty without a service.
+  std::vector<LeaseId> leases() const {
+    return service_ ? service_->leases() : std::vector<LeaseId>();
+  }
+
+  /// Queues the request once its adapter is loaded. Errors, in `on_queued`: those of
+  /// Submissions::submit and of AdapterService::use; TimedOut for its deadline, RequestCancelled.
+  void submit(PromptRequest request, OnQueued on_queued);
+  /// Returns false if no such request waits here.
+  bool cancel(const RequestId& engine_request_id);
+  /// Refuses the requests whose lease has ended or whose deadline has passed.
+  void refuse_ended();
+  void refuse_all(const Error& error);
+  std::size_t size() const { return waiting_.size(); }
+
+ private:
+  struct Waiting {
+    PromptRequest request;
+    OnQueued on_queued;
+  };
+  void loaded(std::uint64_t number, Result<AdapterUse> use);
+  /// Refuses the requests for which `why_refused` returns an error.
+  void refuse_if(
+      const std::function<std::optional<Error>(const PromptRequest& request)>& why_refused);
+
+  Dependencies deps_;
+  AdapterService* service_ = nullptr;
+  std::map<std::uint64_t, Waiting> waiting_;  // in the order of submission
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace leasehold
