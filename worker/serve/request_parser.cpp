@@ -65,6 +65,7 @@ Result<PromptRequest> RequestParser::parse_prompt(const IncomingRequest& incomin
                         .emitted = submit.emitted,
                         .rebound_from = submit.rebound_from,
                         .sampling = std::move(sampling),
+                        .adapter_name = submit.adapter,
                         .max_emitted_tokens = submit.max_emitted_tokens,
                         .may_shorten = submit.may_shorten,
                         .prompt_logprobs = submit.prompt_logprobs,

@@ -162,27 +162,32 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
     engine.shorten(incoming.prompt);
     if (incoming.prompt.may_shorten)
       incoming.answer.max_emitted_tokens = incoming.prompt.max_emitted_tokens;
-    Result<void> queued = engine.submit(std::move(incoming.prompt));
-    boost::asio::post(*deps_.io,
-                      [this, incoming = std::move(incoming), queued = std::move(queued)]() mutable {
-                        on_submitted(std::move(incoming), queued);
-                      });
+    PromptRequest prompt = std::move(incoming.prompt);
+    engine.submit(std::move(prompt), [this, incoming = std::move(incoming)](
+                                         Result<AdapterUse> queued) mutable {
+      // The I/O thread gets the name of the content only: the use stays on the engine's thread.
+      if (queued && *queued) incoming.answer.adapter_digest = (*queued)->digest.hex();
+      const std::optional<Error> refused = queued ? std::nullopt : std::optional(queued.error());
+      boost::asio::post(*deps_.io, [this, incoming = std::move(incoming), refused]() mutable {
+        on_submitted(std::move(incoming), refused);
+      });
+    });
   });
   // The client cancelled the request while it was being parsed, so the engine did not know it.
   if (request.is_cancelled) cancel_in_engine(engine_request_id);
 }
 
 /// By this time the request may have ended, and its end may have been delivered.
-void RequestPipeline::on_submitted(IncomingRequest submitted, const Result<void>& queued) {
+void RequestPipeline::on_submitted(IncomingRequest submitted, const std::optional<Error>& refused) {
   const bool is_resumable = submitted.submit.resumable;
   ClientRequest* request = requests_->find_parsed(submitted.engine_request_id());
-  if (queued && request != nullptr)
+  if (!refused && request != nullptr)
     request->progress.shortened_to = submitted.answer.max_emitted_tokens;
-  if (queued && is_resumable) return resumer_.attach_first(std::move(submitted));
-  if (queued) return submitted.respond(Payload{.body = submitted.answer.to_json()});
+  if (!refused && is_resumable) return resumer_.attach_first(std::move(submitted));
+  if (!refused) return submitted.respond(Payload{.body = submitted.answer.to_json()});
   const RequestId engine_request_id = submitted.engine_request_id();
   const bool is_stopped = request != nullptr && request->stopped_by;
-  const Error why = is_stopped ? *request->stopped_by : queued.error();
+  const Error why = is_stopped ? *request->stopped_by : *refused;
   if (is_resumable) resumer_.end_refused(engine_request_id, why);
   end_trace(engine_request_id, why.code);
   requests_->forget(engine_request_id);

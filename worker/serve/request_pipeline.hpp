@@ -80,7 +80,7 @@ class RequestPipeline {
   void end_trace(const RequestId& engine_request_id, Errc why);
   void on_parsed(IncomingRequest incoming, const Result<void>& parsed);
   void submit_to_engine(IncomingRequest incoming);
-  void on_submitted(IncomingRequest submitted, const Result<void>& queued);
+  void on_submitted(IncomingRequest submitted, const std::optional<Error>& refused);
   bool outlives_connection(const RequestId& engine_request_id);
   /// Forgets the request, counts the refusal, and answers with the error.
   void refuse_unparsed(const RequestId& engine_request_id, const Error& why);
