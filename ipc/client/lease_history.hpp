@@ -41,8 +41,8 @@ class LeaseHistory {
   /// Notes that a worker refused the token of a lease under which no worker has accepted the
   /// request. Returns true if this is a repeated refusal since a worker last accepted the request.
   bool refused_unused_token() { return std::exchange(refused_unused_token_, true); }
-  /// The stream ended because this lease, which holds a published text, ended.
-  void published_lease_ended(std::optional<LeaseId> lease) { ended_text_lease_ = lease; }
+  /// The stream ended because this lease, which holds a published text or an adapter, ended.
+  void others_lease_ended(std::optional<LeaseId> lease) { ended_text_lease_ = lease; }
 
   /// Does nothing if a rebind is in progress.
   void begin_rebind(TimePoint now) {

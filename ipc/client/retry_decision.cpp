@@ -46,7 +46,8 @@ bool engine_recovers(const Error& error) {
 /// True if another worker may have the weights that this one lost. MissingWeight from the broker
 /// means that no worker has them.
 bool may_go_elsewhere(const Error& error, Stage stage) {
-  return error.code == Errc::MissingWeight && stage == Stage::Worker;
+  return error.code == Errc::MissingWeight && stage == Stage::Worker &&
+         error.scope != FailureScope::Adapter;
 }
 
 /// True for temporary refusals by the worker, after which the lease is still valid.
@@ -54,8 +55,8 @@ bool lease_survives(const Error& error) {
   if (engine_recovers(error)) return true;
   const Errc code = error.code;
   return code == Errc::QuotaConcurrent || code == Errc::QuotaTokens ||
-         code == Errc::QuotaRequests || code == Errc::QueueFull || code == Errc::QuotaBlocks ||
-         code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
+         code == Errc::QuotaRequests || code == Errc::QuotaAdapters || code == Errc::QueueFull ||
+         code == Errc::QuotaBlocks || code == Errc::PoolExhausted || code == Errc::OutOfBlocks ||
          code == Errc::RebindRateLimited || code == Errc::BrokerLost;
 }
 
@@ -129,7 +130,8 @@ RetryDecision after_completed(const Error& error, const RetryContext& retry_cont
   const bool resumable = is_lease_ended(error.code) || may_go_elsewhere(error, Stage::Worker) ||
                          error.retry_after_ms > 0 ||
                          (is_retryable(error.code) && error.code != Errc::TimedOut);
-  if (!retry_context.rebind || !resumable) return std::unexpected(error);
+  const bool is_repeated = error.scope == FailureScope::Adapter && retry_context.failures > 0;
+  if (!retry_context.rebind || !resumable || is_repeated) return std::unexpected(error);
   const bool lease_is_good = engine_recovers(error) || error.scope == FailureScope::Shared ||
                              error.scope == FailureScope::Adapter;
   return retry_or_give_up(error, !lease_is_good, retry_context, policy);

@@ -1,13 +1,15 @@
 /// Decides what a session does when a stream ends or a call fails. Pure: no socket, no clock.
 ///
-/// A failure of shared scope ends the published text that the stream read: the session submits
-/// again at once, under the lease that it holds. A failure of tenant scope may cost the lease. A
-/// failure of engine scope that passes (WeightsLoading, EngineLeaseFenced, EngineDecodeFailed,
-/// BrokerLost) does not: the session submits again under the same lease after the back-off. The
-/// worker refuses a rebind with EngineLeaseFenced at most once, and the second submission waits in
-/// the worker's queue; the worker ends that wait with tokens, with WeightsLoading, or with
-/// MissingWeight. After MissingWeight from a worker the session acquires a lease on another worker.
-/// MissingWeight from the broker means that no worker has the weights, so the error is final.
+/// A failure of shared scope ends the published text that the stream read, and one of adapter scope
+/// its adapter's memory: the session submits again at once, under the lease that it holds. With an
+/// adapter it does so once in a row. An adapter that cannot be loaded is final. A failure of tenant
+/// scope may cost the lease. A failure of engine scope that passes (WeightsLoading,
+/// EngineLeaseFenced, EngineDecodeFailed, BrokerLost) does not: the session submits again under the
+/// same lease after the back-off. The worker refuses a rebind with EngineLeaseFenced at most once,
+/// and the second submission waits in the worker's queue; the worker ends that wait with tokens,
+/// with WeightsLoading, or with MissingWeight. After MissingWeight from a worker the session
+/// acquires a lease on another worker. MissingWeight from the broker means that no worker has the
+/// weights, so the error is final.
 ///
 /// A rebind for which there is no memory, or whose tenant has used up its quota with other leases,
 /// retries when the refusals say, for at most RetryPolicy::rebind_timeout.

@@ -230,20 +230,21 @@ void TenantSession::completed(wire::RequestCompleted completed) {
                    .text = completed.text,
                    .embedding = completed.embedding});
   }
-  const bool is_shared = error->scope == FailureScope::Shared;
+  const bool is_others =
+      error->scope == FailureScope::Shared || error->scope == FailureScope::Adapter;
   const LeaseId own = held().lease;
-  if (is_lease_ended(error->code) && !is_shared && completed.lease && *completed.lease != own) {
+  if (is_lease_ended(error->code) && !is_others && completed.lease && *completed.lease != own) {
     if (is_whole()) return finish({.reason = "MaxTokensReached"});
     return submit_again_after_earlier(*error);
   }
   // A refusal after waiting also names the lease, which may still be live.
   const bool lease_ended = completed.lease && is_lease_ended(error->code);
-  if (lease_ended && !is_shared && !is_whole() &&
+  if (lease_ended && !is_others && !is_whole() &&
       replacement_->takes_end(Stage::Worker, [this, completed] { this->completed(completed); }))
     return;
   if (lease_ended) {
-    if (is_shared) {
-      leases_.published_lease_ended(completed.lease);
+    if (is_others) {
+      leases_.others_lease_ended(completed.lease);
     } else {
       holder_->note_refused(error->code);
     }

@@ -65,7 +65,8 @@ TEST_CASE("rebind: before its first token a text may begin anew in another arith
   CHECK(world.reported<Rebound>()[0].other_arithmetic.empty());
 }
 
-TEST_CASE("rebind: the end of a published text is reported when the stream continues") {
+TEST_CASE("rebind: the end of another lease that a text reads is reported when it continues") {
+  const std::string scope = GENERATE("shared", "adapter");
   World world;
   world.stream(true);
   world.emit(0, 5);
@@ -73,7 +74,7 @@ TEST_CASE("rebind: the end of a published text is reported when the stream conti
                                                                   .reason = "Revoked",
                                                                   .emitted_tokens = 5,
                                                                   .lease = LeaseId{7, 3},
-                                                                  .scope = "shared",
+                                                                  .scope = scope,
                                                                   .revoke_reason = "operator"}
                                                .to_json());
   world.run_until([&] { return world.reported<Interrupted>().size() == 1; });
