@@ -140,6 +140,7 @@ leasehold::Result<wire::RequestSubmit> to_submit(Request request,
   submit.ignore_eos = request.ignore_eos;
   submit.priority = request.priority;
   submit.resumable = request.resumable;
+  submit.adapter = std::move(request.adapter);
   if (request.deadline.count() > 0) submit.deadline_ms = request.deadline.count();
   return submit;
 }

@@ -172,7 +172,7 @@ Result<void> complete_sampling(const CommandLine& line, wire::Sampling& sampling
 }
 
 /// Options of an embedding, which replaces the text.
-void add_embedding(CommandLine& line, CLI::Option* resumable) {
+void add_embedding(CommandLine& line, CLI::Option* resumable, CLI::Option* adapter) {
   auto* embed =
       line.app
           .add_option("--embed", line.embed,
@@ -181,7 +181,8 @@ void add_embedding(CommandLine& line, CLI::Option* resumable) {
           ->check(CLI::IsMember({"auto", "last", "mean"}))
           ->excludes(line.max_tokens_option)
           ->excludes(line.logprobs_option)
-          ->excludes(resumable);
+          ->excludes(resumable)
+          ->excludes(adapter);
   add_number_option(line.app, "--dimensions", line.dimensions,
                     "With --embed: leading elements to keep; default: all", 1u, 1u << 20)
       ->needs(embed);
@@ -225,7 +226,12 @@ void add_request(CommandLine& line) {
               "The worker keeps the text for a minute without this process; another one with the "
               "same --request-id and request continues it")
           ->needs(id);
-  add_embedding(line, resumable);
+  auto* adapter =
+      line.app
+          .add_option("--adapter", request.adapter,
+                      "Name of an adapter that the tenant may use; default: the base model")
+          ->check(check_name);
+  add_embedding(line, resumable, adapter);
   line.app.add_option("-o,--output", line.output, "Format: text, or json with one object per line")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

@@ -47,9 +47,10 @@ int exit_code_of(const std::vector<std::string>& words) {
 
 TEST_CASE("tenant arguments: every option arrives in the request") {
   const std::vector<std::string> words{
-      "--tenant", "A",    "--prompt",     "Once",     "--max-tokens", "9",  "--temperature", "0.5",
-      "--seed",   "11",   "--ignore-eos", "--rebind", "--blocks",     "8",  "--worker",      "w",
-      "-o",       "json", "--request-id", "r1",       "--socket",     "/x", "--priority",    "-3"};
+      "--tenant",  "A",    "--prompt",     "Once",     "--max-tokens", "9",  "--temperature", "0.5",
+      "--seed",    "11",   "--ignore-eos", "--rebind", "--blocks",     "8",  "--worker",      "w",
+      "-o",        "json", "--request-id", "r1",       "--socket",     "/x", "--priority",    "-3",
+      "--adapter", "tuned"};
 
   const Arguments arguments = parsed(words);
 
@@ -61,6 +62,7 @@ TEST_CASE("tenant arguments: every option arrives in the request") {
   CHECK(config.request.sampling.seed == 11);
   CHECK(config.request.ignore_eos);
   CHECK(config.request.priority == -3);
+  CHECK(config.request.adapter == "tuned");
   CHECK(config.rebind);
   CHECK(config.blocks == 8);
   CHECK(config.worker == "w");
@@ -199,5 +201,7 @@ TEST_CASE("tenant arguments: wrong usage exits with 2 and an explanation") {
   CHECK(exit_code_of({"--tenant", "A", "--prompt", ""}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--socket", ""}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "--request-id", "a b"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--adapter", "a b"}) == 2);
+  CHECK(exit_code_of({"--tenant", "A", "--adapter", "a", "--embed", "last"}) == 2);
   CHECK(exit_code_of({"--tenant", "A", "stray"}) == 2);
 }

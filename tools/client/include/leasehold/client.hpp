@@ -147,6 +147,7 @@ struct Request {
   /// text then continues only under a lease with an equal identity. Empty: not known, so the model
   /// is not compared.
   std::string text_identity{};
+  std::string adapter{};  ///< The name of an adapter that the tenant may use; empty: none.
 };
 
 /// One text to embed. Exactly one of `prompt` and `prompt_tokens` is not empty.

@@ -50,6 +50,7 @@ class TextOptions(Sampling, total=False):
     ignore_eos: bool
     priority: int
     deadline_s: float
+    adapter: str  # the name of an adapter that the tenant may use
     request_id: str  # random if missing
     resumable: bool  # the request outlives a broken connection for a minute
     emitted: Sequence[int]  # ids of tokens that were delivered before, perhaps to another process
@@ -97,6 +98,8 @@ def request_of(prompt: str | None, options: TextOptions) -> Request:
     }
     for name, default in (("ignore_eos", False), ("priority", 0), ("resumable", False), ("parse_special", False)):
         request[name] = options.get(name, default)
+    if options.get("adapter"):
+        request["adapter"] = options["adapter"]
     for name in ("tools", "chat_template_kwargs"):
         if options.get(name) is not None:
             request[name] = json.dumps(options[name])  # type: ignore[literal-required]

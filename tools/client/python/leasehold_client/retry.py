@@ -10,7 +10,7 @@ LEASE_ENDED = frozenset({"LeaseRevoked", "LeaseFenced", "StaleGeneration"})
 # Refusals by a worker after which the lease is still good.
 _LEASE_SURVIVES = frozenset({
     "BrokerLost", "OutOfBlocks", "PoolExhausted", "QueueFull", "QuotaBlocks", "QuotaConcurrent",
-    "QuotaRequests", "QuotaTokens", "RebindRateLimited",
+    "QuotaRequests", "QuotaAdapters", "QuotaTokens", "RebindRateLimited",
 })
 _ENGINE_RECOVERS = frozenset({"BrokerLost", "EngineDecodeFailed", "EngineLeaseFenced", "WeightsLoading"})
 
@@ -25,7 +25,7 @@ def decide_retry(error: Error, at_worker: bool, had_lease: bool,
     if error.code in ("ConnectionRefused", "FileNotFound"):
         may_retry = at_worker or had_lease
     elif error.code == "MissingWeight":
-        may_retry = at_worker  # another worker may have its weights; the broker says when none has
+        may_retry = at_worker and error.scope != "adapter"  # another worker may have its weights; the broker says when none has
     else:
         may_retry = error.retryable or error.code in LEASE_ENDED
         # The tenant's other leases hold its quota, or a broker that restarted does not know the
@@ -37,6 +37,6 @@ def decide_retry(error: Error, at_worker: bool, had_lease: bool,
         return None
     if not at_worker:
         return "fresh"
-    if error.scope == "shared" or (error.scope == "engine" and error.code in _ENGINE_RECOVERS):
+    if error.scope in ("shared", "adapter") or (error.scope == "engine" and error.code in _ENGINE_RECOVERS):
         return "same"
     return "same" if error.code in _LEASE_SURVIVES else "fresh"

@@ -113,7 +113,8 @@ class Text:
             error = Error("LeaseFenced", f"the lease ended with its worker; another one answers there: {error.detail}")
         policy = self._policy
         decision = decide_retry(error, at_worker, self.lease is not None, policy.names_worker)
-        attempts_end = self.failures >= policy.retry.max_attempts
+        # An adapter's lease that ends again before a token arrived ends the text.
+        attempts_end = self.failures >= (1 if error.scope == "adapter" else policy.retry.max_attempts)
         if self._is_final or decision is None or not policy.rebind or attempts_end:
             raise error
         if self.lease is not None and self._waited_s(now_s) >= policy.rebind_timeout_s:

@@ -100,6 +100,25 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(self.result.leases, ("1.1",))
         self.assertNotIn("rebound_from", self.scene.worker.params_of("request.submit")[1])
 
+    def revoke_adapter(self, most):
+        def disturb(submission, _request, send):
+            if submission <= most:
+                complete(send, "r", "Revoked", scope="adapter", lease="7.1", revoke_reason="operator")
+            return submission <= most
+
+        self.scene.disturb = disturb
+
+    def test_a_revoked_adapter_is_asked_for_again_once_under_the_same_lease(self):
+        self.revoke_adapter(most=1)
+        self.deliver(adapter="tuned")
+        self.assertEqual(self.result.leases, ("1.1",))
+        again = self.scene.worker.params_of("request.submit")[1]
+        self.assertEqual((again["adapter"], "rebound_from" in again), ("tuned", False))
+        self.revoke_adapter(most=self.scene.submissions + 2)
+        with self.scene.session(rebind=True) as session, self.assertRaises(leasehold_client.Error) as raised:
+            list(session.generate("x", request_id="r", adapter="tuned"))
+        self.assertEqual((raised.exception.code, raised.exception.scope), ("LeaseRevoked", "adapter"))
+
     def test_a_worker_that_lost_its_weights_costs_the_lease(self):
         def disturb(submission, _request, send):
             if submission == 1:
