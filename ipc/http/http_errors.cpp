@@ -21,6 +21,7 @@ std::string_view type_of(int status) {
 std::string_view code_of(Errc code) {
   if (code == Errc::PromptTooLong) return "context_length_exceeded";
   if (code == Errc::BadToken) return "invalid_api_key";
+  if (code == Errc::UnknownAdapter) return "model_not_found";
   return name(code);
 }
 

@@ -113,6 +113,12 @@ void Server::drain() {
   });
 }
 
+void Server::forget_adapters() {
+  boost::asio::post(*state_->shared->deps.io, [weak = std::weak_ptr(state_->shared)] {
+    if (const auto shared = weak.lock()) shared->models.forget();
+  });
+}
+
 /// A request is counted before it reads `draining`, so after `drain` a request that this misses is
 /// not admitted.
 bool Server::is_answering() const {

@@ -25,6 +25,7 @@
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/http/http_address.hpp"
 #include "ipc/http/trusted_proxies.hpp"
+#include "worker/http/adapter_models.hpp"
 #include "worker/http/api/api_request.hpp"
 #include "worker/http/cross_origin.hpp"
 #include "worker/http/health.hpp"
@@ -65,6 +66,7 @@ class Server {
     std::string host_name = "localhost";  ///< See is_host_name; each answer has it.
     TrustedProxies trusted_proxies;
     ApiModel model;
+    AdapterModels::List list_adapters = {};  ///< Null: no adapters.
     /// What `/leasehold/host` reports; at most about a second old. Null: no requests. Any thread.
     std::function<WorkerLoad()> load = {};
     const Tokenizer* tokenizer = nullptr;
@@ -106,6 +108,8 @@ class Server {
   /// Refuses new requests and `/health` with Draining and status 503. Running requests continue,
   /// and clients can resume them with Last-Event-ID. Any thread.
   void drain();
+  /// Calls AdapterModels::forget. Any thread.
+  void forget_adapters();
   bool is_answering() const;  ///< True while an admitted request is unanswered. Any thread.
   /// True while at least one such request is being read, generated or written, and does not wait
   /// for a lease. Any thread.

@@ -42,6 +42,7 @@ struct AnswerCounts {
 
 struct Shared {
   Server::Dependencies deps;
+  AdapterModels models;
   client::AsioTimers timers;
   std::shared_ptr<KeyLeaseHolder> leases;
   Places places;
@@ -61,6 +62,7 @@ struct Shared {
 
   explicit Shared(Server::Dependencies dependencies)
       : deps(std::move(dependencies)),
+        models(*deps.io, deps.model, deps.list_adapters),
         timers(*deps.io),
         leases(KeyLeaseHolder::create(*deps.io, timers, deps.broker_socket, deps.idle_ttl)),
         unread(deps.max_unread_bytes) {}

@@ -34,25 +34,39 @@ Answer json_answer(const Json& json) {
   return {.body = escape_controls(json.dump())};
 }
 
+/// An adapter's entry names its base model as `parent`.
 Json model_entry(const ApiModel& model, const std::string& id) {
-  return {{"id", id},
-          {"object", "model"},
-          {"created", model.changed_unix_s},
-          {"owned_by", "leasehold"},
-          {"max_model_len", model.max_context}};
+  Json entry{{"id", id},
+             {"object", "model"},
+             {"created", model.changed_unix_s},
+             {"owned_by", "leasehold"},
+             {"max_model_len", model.max_context}};
+  if (is_adapter(model, id)) entry["parent"] = model.name;
+  return entry;
 }
 
-awaitable<void> serve_models(Shared& shared, const Caller&, RouteInput, HttpStream& stream) {
-  const ApiModel& model = shared.deps.model;
+Answer models_answer(const ApiModel& model) {
   Json entries = Json::array({model_entry(model, model.name)});
   for (const std::string& alias : model.aliases) entries.push_back(model_entry(model, alias));
-  return stream.send(json_answer({{"object", "list"}, {"data", std::move(entries)}}));
+  for (const std::string& adapter : model.adapters)
+    if (is_adapter(model, adapter)) entries.push_back(model_entry(model, adapter));
+  return json_answer({{"object", "list"}, {"data", std::move(entries)}});
 }
 
-awaitable<void> serve_model(Shared& shared, const Caller&, RouteInput input, HttpStream& stream) {
-  const ApiModel& model = shared.deps.model;
-  return stream.send(has_name(model, input.id) ? json_answer(model_entry(model, input.id))
-                                               : error_answer(unknown_model(model, input.id)));
+Answer model_answer(const ApiModel& model, const std::string& id) {
+  const bool is_known = has_name(model, id) || is_adapter(model, id);
+  return is_known ? json_answer(model_entry(model, id)) : error_answer(unknown_model(model, id));
+}
+
+awaitable<void> serve_models(Shared& shared, const Caller& caller, RouteInput, HttpStream& stream) {
+  const std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
+  co_await stream.send(models_answer(*model));
+}
+
+awaitable<void> serve_model(Shared& shared, const Caller& caller, RouteInput input,
+                            HttpStream& stream) {
+  const std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
+  co_await stream.send(model_answer(*model, input.id));
 }
 
 /// Parses one kind of body.
@@ -78,7 +92,8 @@ Answer answer_confined(const std::function<Answer()>& work) {
 
 /// Parses long bodies on the pool, not on the thread that sends all streams.
 template <class Request>
-void parse(Shared& shared, const TenantId& tenant, ParseBody<Request> parse_body, RouteInput input,
+void parse(Shared& shared, const TenantId& tenant, std::shared_ptr<const ApiModel> model,
+           ParseBody<Request> parse_body, RouteInput input,
            std::function<void(Read<Request>)> give) {
   const bool is_short = input.body.size() <= control::kShortLineBytes;
   const RequestDefaults defaults{
@@ -86,7 +101,7 @@ void parse(Shared& shared, const TenantId& tenant, ParseBody<Request> parse_body
       .created_unix_s = input.gateway.created_unix_s.value_or(std::time(nullptr)),
       .may_continue = input.gateway.beat.has_value()};
   auto work = [parse_body = std::move(parse_body), body = std::move(input.body), defaults,
-               model = &shared.deps.model, give = std::move(give)] {
+               model = std::move(model), give = std::move(give)] {
     give(parse_confined(parse_body, body, *model, defaults));
   };
   is_short ? work() : shared.run_on_pool(tenant, std::move(work));
@@ -110,12 +125,14 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
   if (const auto created = created_in(caller.last_event_id.value_or("")))
     input.gateway.created_unix_s = created;
   const GatewayFields gateway = input.gateway;
+  std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
   const ParseBody<ApiRequest> parse_body = [](std::string_view body, const ApiModel& model,
                                               const RequestDefaults& defaults) {
     return parse_api_request(api, body, model, defaults);
   };
-  parse<ApiRequest>(shared, caller.tenant, parse_body, std::move(input), parsed.giver());
+  parse<ApiRequest>(shared, caller.tenant, std::move(model), parse_body, std::move(input),
+                    parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
@@ -135,9 +152,10 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
 
 awaitable<void> serve_embeddings(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
+  std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
   AsyncValue<Read<EmbeddingsRequest>> parsed(*shared.deps.io);
-  parse<EmbeddingsRequest>(shared, caller.tenant, parse_embeddings_request, std::move(input),
-                           parsed.giver());
+  parse<EmbeddingsRequest>(shared, caller.tenant, std::move(model), parse_embeddings_request,
+                           std::move(input), parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
@@ -156,26 +174,29 @@ awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStrea
 
 awaitable<void> serve_tokenize(Shared& shared, const Caller& caller, RouteInput input,
                                HttpStream& stream) {
-  const auto work = [body = std::move(input.body), deps = &shared.deps] {
-    return tokenize(body, *deps->tokenizer, deps->model, deps->encode_chat);
+  const std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
+  std::function<Answer()> work = [body = std::move(input.body), model, deps = &shared.deps] {
+    return tokenize(body, *deps->tokenizer, *model, deps->encode_chat);
   };
-  return serve_off_thread(shared, caller, stream, work);
+  co_await serve_off_thread(shared, caller, stream, std::move(work));
 }
 
 awaitable<void> serve_detokenize(Shared& shared, const Caller& caller, RouteInput input,
                                  HttpStream& stream) {
-  const auto work = [body = std::move(input.body), deps = &shared.deps] {
-    return detokenize(body, *deps->tokenizer, deps->model);
+  const std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
+  std::function<Answer()> work = [body = std::move(input.body), model, deps = &shared.deps] {
+    return detokenize(body, *deps->tokenizer, *model);
   };
-  return serve_off_thread(shared, caller, stream, work);
+  co_await serve_off_thread(shared, caller, stream, std::move(work));
 }
 
 awaitable<void> serve_token_count(Shared& shared, const Caller& caller, RouteInput input,
                                   HttpStream& stream) {
-  const auto work = [body = std::move(input.body), deps = &shared.deps] {
-    return count_message_tokens(body, deps->model, deps->encode_chat);
+  const std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
+  std::function<Answer()> work = [body = std::move(input.body), model, deps = &shared.deps] {
+    return count_message_tokens(body, *model, deps->encode_chat);
   };
-  return serve_off_thread(shared, caller, stream, work);
+  co_await serve_off_thread(shared, caller, stream, std::move(work));
 }
 
 awaitable<void> serve_tokenizer_info(Shared& shared, const Caller&, RouteInput,

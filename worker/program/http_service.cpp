@@ -26,6 +26,28 @@ Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
   return wire::TenantCheck::from_json(TRY(std::move(reply)).body);
 }
 
+Result<std::vector<std::string>> names_of(Result<control::Payload> reply) {
+  const auto visible = TRY(wire::AdaptersVisible::from_json(TRY(std::move(reply)).body));
+  std::vector<std::string> names;
+  for (const wire::VisibleAdapter& adapter : visible.adapters)
+    names.push_back(adapter.adapter.value);
+  return names;
+}
+
+/// Null for a worker that loads no adapters.
+http::AdapterModels::List list_adapters(const WorkerOptions& options, BrokerLink& broker) {
+  if (options.adapters_dir.empty()) return nullptr;
+  return [&broker](const TenantId& tenant, http::AdapterModels::OnListed done) {
+    broker.call_async(
+        std::string(wire::AdapterVisible::kMethod),
+        {.body = wire::AdapterVisible{.tenant = tenant}.to_json()},
+        [done = std::move(done)](Result<control::Payload> reply) mutable {
+          done(names_of(std::move(reply)));
+        },
+        kCheckTimeout);
+  };
+}
+
 /// True if the prompt of a chat with these template variables ends inside the model's reasoning, as
 /// for some models.
 bool begins_inside_reasoning(const PromptEncoder& prompts, const std::string& kwargs) {
@@ -98,6 +120,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 .begins_inside_reasoning = reasoning_check(model.prompt_encoder()),
                 .embedding_width = model.config.n_embd,
                 .changed_unix_s = changed_unix_s(model.file)},
+      .list_adapters = list_adapters(options, *deps.broker),
       .load = deps.load,
       .tokenizer = &model.tokenizer,
       .encode_chat =
@@ -137,6 +160,10 @@ void HttpService::with_answers(std::move_only_function<void(http::RunningAnswers
   if (!server_) return use(nullptr);
   boost::asio::post(io_.context(),
                     [this, use = std::move(use)]() mutable { use(&server_->running_answers()); });
+}
+
+void HttpService::forget_adapters() {
+  if (server_) server_->forget_adapters();
 }
 
 void HttpService::close() {

@@ -45,6 +45,7 @@ class HttpService {
   void drain() {
     if (server_) server_->drain();
   }
+  void forget_adapters();
   bool is_answering() const { return server_ && server_->is_answering(); }
   bool is_writing() const { return server_ && server_->is_writing(); }
 

@@ -54,6 +54,7 @@ class Reader {
  private:
   Read<void> read_model() {
     out_.model = TRY(read_model_name(body_["model"], *model_));
+    if (is_adapter(*model_, out_.model)) out_.submit.adapter = out_.model;
     return {};
   }
 
@@ -277,7 +278,13 @@ bool has_name(const ApiModel& model, std::string_view asked) {
   return asked == model.name || std::ranges::find(model.aliases, asked) != model.aliases.end();
 }
 
+bool is_adapter(const ApiModel& model, std::string_view asked) {
+  return !has_name(model, asked) &&
+         std::ranges::find(model.adapters, asked) != model.adapters.end();
+}
+
 ApiError unknown_model(const ApiModel& model, std::string_view asked) {
+  if (model.adapters_unknown) return {*model.adapters_unknown};
   return {
       {Errc::UnknownRequest, fmt::format("no model '{}'; this worker serves '{}', see /v1/models",
                                          printable_excerpt(asked), model.name)},

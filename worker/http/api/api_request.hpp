@@ -77,7 +77,10 @@ struct RequestDefaults {
 struct ApiModel {
   std::string name;
   std::vector<std::string> aliases;  ///< Further names, under which requests reach it too.
-  std::string text_identity;         ///< See ipc/control/tokens/text_identity.hpp.
+  /// Names of adapters that the caller may use, sorted. A name of the model comes before them.
+  std::vector<std::string> adapters = {};
+  std::optional<Error> adapters_unknown = std::nullopt;  ///< Why `adapters` is not known.
+  std::string text_identity;  ///< See ipc/control/tokens/text_identity.hpp.
   std::uint32_t max_context = 0;
   std::uint32_t n_vocab = 0;  ///< Token ids are below it. 0: only the worker checks them.
   /// True if a prompt that the chat template makes with these `chat_template_kwargs` (JSON; empty:
@@ -96,7 +99,10 @@ std::uint64_t default_seed(const RequestId& id);
 
 /// True if `asked` is one of the model's names.
 bool has_name(const ApiModel& model, std::string_view asked);
-/// The error for a request that names another model.
+/// True if `asked` is one of the caller's adapters, and no name of the model.
+bool is_adapter(const ApiModel& model, std::string_view asked);
+/// The error for a request that names another model. It is the same for an adapter of another
+/// tenant as for a name that does not exist.
 ApiError unknown_model(const ApiModel& model, std::string_view asked);
 
 /// Applies the chat template to the submission and returns the tokens of the prompt. Errors: those

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
+#include "common/utf8.hpp"
 #include "ipc/control/messages/embedding_text.hpp"
 #include "ipc/control/transport/excess.hpp"
 #include "worker/http/api/request_fields.hpp"
@@ -45,8 +46,11 @@ class EmbeddingsReader {
 
  private:
   Read<void> read_model() {
-    out_.model = TRY(read_model_name(body_["model"], *model_));
-    return {};
+    const Field named = body_["model"];
+    out_.model = TRY(read_model_name(named, *model_));
+    if (!is_adapter(*model_, out_.model)) return {};
+    return named.refuse(fmt::format("adapter '{}' makes no embeddings; use model '{}'",
+                                    printable_excerpt(out_.model), model_->name));
   }
 
   Read<void> check_fields() {

@@ -8,7 +8,8 @@ namespace leasehold::http {
 
 Read<std::string> read_model_name(const Field& named, const ApiModel& model) {
   std::string name = TRY(text_of(named, model.name));
-  if (!has_name(model, name)) return std::unexpected(unknown_model(model, name));
+  if (!has_name(model, name) && !is_adapter(model, name))
+    return std::unexpected(unknown_model(model, name));
   return name;
 }
 

@@ -10,7 +10,8 @@
 
 namespace leasehold::http {
 
-/// The name in the field `model`, or the name of the only model if a body lacks the field.
+/// The name in the field `model`, which is a name of the model or of an adapter, or the name of the
+/// only model if a body lacks the field.
 Read<std::string> read_model_name(const Field& named, const ApiModel& model);
 
 /// The id in `request_id` or `rid`, else that of `defaults`, else a new one.

@@ -57,8 +57,9 @@ Result<PreparedBatch> PreparedBatch::from(const BatchStore& store, const BatchRe
                                           const ApiModel& model) {
   PreparedBatch prepared;
   prepared.input = TRY(store.read_file(record.input_file));
-  batch::LineChecker checker(record.endpoint,
-                             [&model](std::string_view name) { return has_name(model, name); });
+  batch::LineChecker checker(record.endpoint, [&model](std::string_view name) {
+    return has_name(model, name) || is_adapter(model, name);
+  });
   for (std::uint64_t at = 0;;) {
     const std::string piece = TRY(batch::read_at(prepared.input.get(), at, kPieceBytes));
     if (piece.empty()) break;

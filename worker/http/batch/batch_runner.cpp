@@ -190,8 +190,9 @@ awaitable<bool> BatchRunner::prepare(ActivePtr active) {
   std::optional<Result<PreparedBatch>> prepared;
   do {
     if (prepared) co_await pause(active, kDiskPause);
-    std::move_only_function<Result<PreparedBatch>()> work = [this, record] {
-      return PreparedBatch::from(store_, record, shared_.deps.model);
+    std::shared_ptr<const ApiModel> model = co_await shared_.models.of(record.owner.tenant);
+    std::move_only_function<Result<PreparedBatch>()> work = [this, record, model] {
+      return PreparedBatch::from(store_, record, *model);
     };
     prepared =
         co_await on_pool<Result<PreparedBatch>>(shared_, record.owner.tenant, std::move(work));
@@ -289,8 +290,8 @@ awaitable<std::optional<Answer>> BatchRunner::answer_line(ActivePtr active, std:
   const RequestDefaults defaults{
       .request_id = RequestId{fmt::format("{}-{}", active->record.id, line + 1)},
       .created_unix_s = active->record.created_at()};
-  std::move_only_function<Read<LineRequest>()> work = [active, line, defaults,
-                                                       model = &shared_.deps.model] {
+  std::shared_ptr<const ApiModel> model = co_await shared_.models.of(active->record.owner.tenant);
+  std::move_only_function<Read<LineRequest>()> work = [active, line, defaults, model] {
     return read_request(active->input.get(), active->lines[line], active->record.endpoint, defaults,
                         *model);
   };

@@ -1,0 +1,123 @@
+// Adapters as models: the names that a key sees, and the answer for any other name.
+#include "tests/unit/worker/http/server_case.hpp"
+#include "worker/http/api/embeddings.hpp"
+
+namespace leasehold::http::adapter_case {
+namespace {
+
+using namespace server_case;
+
+/// "ann" has an adapter, and all tenants have the shared one.
+struct Adapters {
+  std::atomic<int> asked = 0;
+  std::atomic<bool> is_lost = false;
+  TestServer server{{.list_adapters = [this](const TenantId& tenant, AdapterModels::OnListed done) {
+    ++asked;
+    if (is_lost) return done(fail(Errc::BrokerLost, "the broker is disconnected"));
+    std::vector<std::string> names{"shared"};
+    if (tenant.value == "ann") names.insert(names.begin(), "ann-tuned");
+    done(std::move(names));
+  }}};
+
+  std::string get(const std::string& path, const std::string& key) {
+    return server.ask(request("GET", path, as(key)));
+  }
+  std::vector<std::string> models(const std::string& key) {
+    std::vector<std::string> ids;
+    for (const auto& entry : list(key)) ids.push_back(entry["id"]);
+    return ids;
+  }
+  nlohmann::json list(const std::string& key) {
+    const std::string reply = get("/v1/models", key);
+    return nlohmann::json::parse(reply.substr(reply.find("\r\n\r\n") + 4))["data"];
+  }
+};
+
+/// The reply without the head fields that differ in each, and with the name replaced.
+std::string refusal_of(std::string reply, const std::string& name) {
+  std::string body = reply.substr(reply.find("\r\n\r\n"));
+  if (const auto at = body.find(name); at != std::string::npos) body.replace(at, name.size(), "?");
+  return reply.substr(0, reply.find("\r\n")) + body;
+}
+
+using Names = std::vector<std::string>;
+
+const ApiModel kModel{
+    .name = "model", .aliases = {"alias"}, .adapters = {"alias", "tuned"}, .max_context = 256};
+
+}  // namespace
+
+TEST_CASE("http adapters: a key lists the model, its tenant's adapters and shared ones") {
+  Adapters adapters;
+  CHECK(adapters.models("ann") == Names{"model", "alias", "ann-tuned", "shared"});
+  CHECK(adapters.models("bob") == Names{"model", "alias", "shared"});
+  for (const auto& entry : adapters.list("ann")) {
+    const bool is_adapter = entry["id"] == "ann-tuned" || entry["id"] == "shared";
+    CHECK(entry.value("parent", "") == (is_adapter ? "model" : ""));
+  }
+}
+
+TEST_CASE("http adapters: another tenant's adapter gets the answer of a name that does not exist") {
+  Adapters adapters;
+  CHECK(adapters.get("/v1/models/ann-tuned", "ann").contains(R"("parent":"model")"));
+  const std::string foreign = refusal_of(adapters.get("/v1/models/ann-tuned", "bob"), "ann-tuned");
+  CHECK(foreign.starts_with("HTTP/1.1 404"));
+  CHECK(foreign == refusal_of(adapters.get("/v1/models/no-such-one", "bob"), "no-such-one"));
+  const auto complete = [&](const std::string& name) {
+    return refusal_of(adapters.server.ask(request("POST", "/v1/completions", as("bob"),
+                                                  R"({"prompt":"a","model":")" + name + R"("})")),
+                      name);
+  };
+  CHECK(complete("ann-tuned").starts_with("HTTP/1.1 404"));
+  CHECK(complete("ann-tuned") == complete("no-such-one"));
+}
+
+TEST_CASE("http adapters: the broker is asked once for a tenant, and again after a change") {
+  Adapters adapters;
+  for (int i = 0; i < 3; ++i) (void)adapters.models("ann");
+  CHECK(adapters.asked == 1);
+  (void)adapters.models("bob");
+  CHECK(adapters.asked == 2);
+  adapters.server.server().forget_adapters();
+  (void)adapters.models("ann");
+  CHECK(adapters.asked == 3);
+}
+
+TEST_CASE("http adapters: without the broker a name that may be an adapter's is not unknown") {
+  Adapters adapters;
+  adapters.is_lost = true;
+  CHECK(adapters.get("/v1/models/shared", "ann").starts_with("HTTP/1.1 503"));
+  CHECK(adapters.get("/v1/models/alias", "ann").starts_with("HTTP/1.1 200"));
+  adapters.is_lost = false;  // and the failure is not kept
+  CHECK(adapters.get("/v1/models/shared", "ann").starts_with("HTTP/1.1 200"));
+}
+
+TEST_CASE("http adapters: a body that names an adapter asks the worker for it, in every API") {
+  for (const Api api : {Api::Completions, Api::Chat, Api::Responses, Api::Messages}) {
+    const auto read = [api](const std::string& model) {
+      const std::string prompt = api == Api::Completions ? R"("prompt":"a")"
+                                 : api == Api::Responses
+                                     ? R"("input":"a")"
+                                     : R"("messages":[{"role":"user","content":"a"}])";
+      return parse_api_request(api, "{" + prompt + R"(,"max_tokens":4,"model":")" + model + R"("})",
+                               kModel);
+    };
+    const auto adapted = read("tuned");
+    REQUIRE(adapted);
+    CHECK(adapted->model == "tuned");
+    CHECK(adapted->submit.adapter == "tuned");
+    // A name of the model is the model, whatever an adapter is called.
+    for (const char* base : {"model", "alias"}) CHECK(read(base)->submit.adapter.empty());
+    CHECK(read("other").error().code == "model_not_found");
+  }
+}
+
+TEST_CASE("http adapters: embeddings under an adapter are refused") {
+  const auto refused =
+      parse_embeddings_request(R"({"input":"a","model":"tuned"})", kModel, RequestDefaults{});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().error.code == Errc::BadRequest);
+  CHECK(refused.error().error.detail.contains("makes no embeddings"));
+}
+
+}  // namespace leasehold::http::adapter_case

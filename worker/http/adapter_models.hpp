@@ -1,0 +1,56 @@
+/// The names under which each tenant reaches the model: those of the model, and of the adapters
+/// that the tenant may use.
+///
+/// The broker decides which these are. Its answer is kept for the tenant until `forget`.
+///
+/// Lifetime: `io` and `base` outlive it. Threads: the one that runs `io`.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/ids.hpp"
+#include "common/result.hpp"
+#include "worker/http/api/api_request.hpp"
+
+namespace leasehold::http {
+
+class AdapterModels {
+ public:
+  using OnListed = std::move_only_function<void(Result<std::vector<std::string>>)>;
+  /// Asks the broker for the names of the tenant's adapters and of shared ones, sorted. Calls back
+  /// on any thread.
+  using List = std::function<void(const TenantId&, OnListed)>;
+  /// Beyond this number of tenants all answers are forgotten.
+  static constexpr std::size_t kMaxTenants = 4096;
+
+  /// `list` may be null: no adapters.
+  AdapterModels(boost::asio::io_context& io, const ApiModel& base, List list)
+      : io_(&io), base_(&base), list_(std::move(list)) {}
+
+  /// The model as the tenant sees it. If the broker does not answer, it has only the names of the
+  /// model, and ApiModel::adapters_unknown.
+  boost::asio::awaitable<std::shared_ptr<const ApiModel>> of(TenantId tenant);
+  /// Called when an adapter was added or removed, and when the broker was disconnected.
+  void forget();
+
+ private:
+  /// The base outlives every request, so the pointer owns nothing.
+  std::shared_ptr<const ApiModel> base() const {
+    return {std::shared_ptr<const ApiModel>(), base_};
+  }
+  std::shared_ptr<const ApiModel> with(Result<std::vector<std::string>> names) const;
+
+  boost::asio::io_context* io_;
+  const ApiModel* base_;
+  List list_;
+  std::map<TenantId, std::shared_ptr<const ApiModel>> known_;
+  std::uint64_t forgotten_ = 0;  // calls of `forget`: an answer to an earlier question is not kept
+};
+
+}  // namespace leasehold::http
