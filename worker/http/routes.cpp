@@ -125,13 +125,13 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
   if (const auto created = created_in(caller.last_event_id.value_or("")))
     input.gateway.created_unix_s = created;
   const GatewayFields gateway = input.gateway;
-  std::shared_ptr<const ApiModel> model = co_await shared.models.of(caller.tenant);
+  std::shared_ptr<const ApiModel> served = co_await shared.models.of(caller.tenant);
   AsyncValue<Read<ApiRequest>> parsed(*shared.deps.io);
   const ParseBody<ApiRequest> parse_body = [](std::string_view body, const ApiModel& model,
                                               const RequestDefaults& defaults) {
     return parse_api_request(api, body, model, defaults);
   };
-  parse<ApiRequest>(shared, caller.tenant, std::move(model), parse_body, std::move(input),
+  parse<ApiRequest>(shared, caller.tenant, std::move(served), parse_body, std::move(input),
                     parsed.giver());
   auto request = co_await parsed.take();
   if (!request) co_return;  // the server is stopping
