@@ -27,7 +27,8 @@ Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
 }
 
 Result<std::vector<std::string>> names_of(Result<control::Payload> reply) {
-  const auto visible = TRY(wire::AdaptersVisible::from_json(TRY(std::move(reply)).body));
+  const control::Payload answered = TRY(std::move(reply));
+  const auto visible = TRY(wire::AdaptersVisible::from_json(answered.body));
   std::vector<std::string> names;
   for (const wire::VisibleAdapter& adapter : visible.adapters)
     names.push_back(adapter.adapter.value);
