@@ -23,7 +23,7 @@ struct DotTileCase {
       fill_block(random, type, weights.data() + at);
     x = random_floats(random, std::size_t{kDotInputs} * n);
     whole = tile(kDotOutputs, kDotInputs);
-    with_element_of(whole, [&]<class Element>(std::type_identity<Element>) {
+    with_element_of(whole.type, [&]<class Element>(std::type_identity<Element>) {
       for (std::uint32_t i = 0; i < kDotInputs; ++i)
         for (std::uint32_t o = 0; o < kDotOutputs; ++o)
           written[o / kDotOutputGroup][i][o % kDotOutputGroup] =
