@@ -15,8 +15,7 @@ class AdapterSystem {
   AdapterSystem() : system({.start_worker = false}) {
     std::filesystem::create_directory(directory());
     write("tuned.gguf", 1);
-    system.start_ready_worker("w1", {},
-                              {"--adapters", directory().string(), "--slow-motion-us", "100"});
+    system.start_ready_worker("w1", {}, {"--adapters", directory().string()});
     system.admit("ann", {"--max-adapters", "2", "--max-adapter-bytes", "64MiB"});
     system.admit("bob", {"--max-adapters", "2", "--max-adapter-bytes", "64MiB"});
     REQUIRE(add({"tuned", "--file", "tuned.gguf", "--tenant", "ann"}) == 0);
