@@ -37,14 +37,17 @@ Result<std::unique_ptr<BrokerLink>> BrokerLink::connect(boost::asio::io_context&
 }
 
 std::shared_ptr<control::Peer> BrokerLink::make_peer(control::Socket socket) {
-  return control::Peer::create(std::move(socket),
-                               {.on_call = handlers_.on_call,
-                                .on_notification = {},
-                                .on_closed =
-                                    [this, mine = ++connections_](const Error& why) {
-                                      if (mine == connections_) handlers_.on_disconnected(why);
-                                    },
-                                .on_drained = [this] { send_waiting(); }});
+  return control::Peer::create(
+      std::move(socket), {.on_call = handlers_.on_call,
+                          .on_notification =
+                              [this](const std::string& method, control::Payload params) {
+                                handlers_.on_call(method, std::move(params), [](const auto&) {});
+                              },
+                          .on_closed =
+                              [this, mine = ++connections_](const Error& why) {
+                                if (mine == connections_) handlers_.on_disconnected(why);
+                              },
+                          .on_drained = [this] { send_waiting(); }});
 }
 
 Result<void> BrokerLink::reconnect() {

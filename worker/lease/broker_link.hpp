@@ -22,6 +22,7 @@ namespace leasehold {
 class BrokerLink {
  public:
   struct Handlers {
+    /// Also called for a notification, whose answer is dropped.
     std::function<void(const std::string& method, control::Payload, control::Responder)> on_call;
     /// The connection is lost. Leases continue until their deadlines.
     std::function<void(const Error&)> on_disconnected;

@@ -18,9 +18,16 @@ struct Link {
       control::listen_on(io, folder.file("s"), 0600).value();
   bool lost = false;
   std::unique_ptr<BrokerLink> link =
-      BrokerLink::connect(io, folder.file("s"),
-                          {.on_call = {}, .on_disconnected = [this](const Error&) { lost = true; }})
+      BrokerLink::connect(
+          io, folder.file("s"),
+          {.on_call =
+               [this](const std::string& method, control::Payload, control::Responder respond) {
+                 heard.push_back(method);
+                 respond(control::Payload{});
+               },
+           .on_disconnected = [this](const Error&) { lost = true; }})
           .value();
+  std::vector<std::string> heard;  // from the broker
   std::vector<std::string> events;
   std::vector<wire::TenantUsage> usage;
   wire::TenantServed served;
@@ -77,6 +84,14 @@ struct Link {
 };
 
 }  // namespace
+
+TEST_CASE("broker link: a notification of the broker is heard like a call") {
+  Link test;
+  test.broker->start();
+  test.broker->notify(std::string(wire::AdaptersChanged::kMethod), {});
+  while (test.heard.empty() && !test.lost) test.io.run_one();
+  CHECK(test.heard == std::vector<std::string>{std::string(wire::AdaptersChanged::kMethod)});
+}
 
 TEST_CASE("broker link: a broker that does not read for long costs old reports, not the link") {
   constexpr std::uint32_t kReports = 60'000;  // 16 MB of lines, twice what a connection queues
