@@ -40,7 +40,8 @@ class AdapterWaits {
   }
 
   /// Queues the request once its adapter is loaded. Errors, in `on_queued`: those of
-  /// Submissions::submit and of AdapterService::use; TimedOut for its deadline, RequestCancelled.
+  /// Submissions::submit and of AdapterService::use; UnknownAdapter for a text that another version
+  /// began; TimedOut for its deadline, RequestCancelled.
   void submit(PromptRequest request, OnQueued on_queued);
   /// Returns false if no such request waits here.
   bool cancel(const RequestId& engine_request_id);

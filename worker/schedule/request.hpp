@@ -31,6 +31,7 @@ struct PromptRequest {
   SamplingParams sampling;
   TextConstraint constraint;             ///< `sampling.grammar`, compiled.
   std::string adapter_name;              ///< Empty: the base model.
+  std::string continued_adapter;         ///< See wire::RequestSubmit::adapter_digest.
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`. 0: only the prompt is computed.
   bool may_shorten = false;  ///< `max_emitted_tokens` is a default (RequestFit::shorten).
   /// Number of alternatives to report with the log probability of each prompt token, at most

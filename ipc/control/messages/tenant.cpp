@@ -188,6 +188,7 @@ void describe(Is<RequestSubmit> auto& m, auto& fields) {
   fields.with_default("x_request_id", m.x_request_id, std::string());
   fields.with_default("traceparent", m.traceparent, std::string());
   fields.with_default("adapter", m.adapter, std::string(), TextRule::NameOrEmpty);
+  fields.with_default("adapter_digest", m.adapter_digest, std::string(), TextRule::HexKey);
 }
 
 bool is_x_request_id(std::string_view text) {

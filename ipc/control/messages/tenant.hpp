@@ -166,6 +166,9 @@ struct RequestSubmit : Message<RequestSubmit> {
   std::string traceparent;
   /// The name of an adapter that the tenant may use; empty or missing: the base model.
   std::string adapter;
+  /// RequestSubmitted::adapter_digest of the version that computed `emitted`; missing: not known,
+  /// so it is not compared. The text does not go on under another version (UnknownAdapter).
+  std::string adapter_digest;
 };
 
 /// True for a value of X-Request-Id that is passed on: 1 to 128 visible ASCII characters.

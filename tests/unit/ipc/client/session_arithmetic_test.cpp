@@ -86,3 +86,20 @@ TEST_CASE("rebind: the end of another lease that a text reads is reported when i
   CHECK(world.reported<Rebound>()[0].new_lease == LeaseId{1, 1});
   CHECK(world.broker.calls("lease.acquire").size() == 1);
 }
+
+TEST_CASE("rebind: a text names the adapter version of its tokens, and without tokens none") {
+  const int tokens = GENERATE(0, 5);
+  const std::string digest(64, 'a');
+  World world;
+  world.request.adapter = "support";
+  world.worker.answers["request.submit"] = {
+      wire::RequestSubmitted{.request = {"any"}, .prompt_tokens = 4, .adapter_digest = digest}
+          .to_json()};
+  stream_and_revoke(world, tokens);
+  run_until_submitted_again(world);
+
+  const auto submissions = world.worker.calls("request.submit");
+  REQUIRE(submissions.size() == 2);
+  CHECK_FALSE(submissions[0].contains("adapter_digest"));
+  CHECK(submissions[1].value("adapter_digest", "") == (tokens == 0 ? "" : digest));
+}

@@ -57,10 +57,11 @@ std::vector<MessageSample> adapter_samples() {
                           {"max_adapters", "max_adapter_bytes"}),
       sample<RequestSubmit>(
           "RequestSubmit with an adapter",
-          R"({"token":"v1:17.4:acme:00","request_id":"r-1","prompt":"Once","adapter":"support",
-           "emitted":[],"sampling":{"temperature":1.5,"seed":9},"max_emitted_tokens":3,
-           "ignore_eos":true})",
-          {"adapter"}),
+          with_digest(
+              R"({"token":"v1:17.4:acme:00","request_id":"r-1","prompt":"Once","adapter":"support",
+           "adapter_digest":DIGEST,"emitted":[],"sampling":{"temperature":1.5,"seed":9},
+           "max_emitted_tokens":3,"ignore_eos":true})"),
+          {"adapter", "adapter_digest"}),
       sample<RequestSubmitted>(
           "RequestSubmitted with an adapter",
           with_digest(R"({"request":"r-1","prompt_tokens":4,"adapter_digest":DIGEST})"),

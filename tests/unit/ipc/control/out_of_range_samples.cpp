@@ -192,6 +192,7 @@ std::vector<OutOfRange> make_out_of_range() {
       {"AdapterOpen", "/size_bytes", {"0", "-1"}},
       {"AdapterResolved", "/file", {R"("../x")"}},
       {"RequestSubmit with an adapter", "/adapter", {R"("a/b")", long_name}},
+      {"RequestSubmit with an adapter", "/adapter_digest", {R"("00")"}},
       {"RequestSubmitted with an adapter", "/adapter_digest", {R"("00")"}},
       {"TenantAdmit with adapters", "/max_adapters", {"65", "-1"}},
       {"TenantAdmit with adapters", "/max_adapter_bytes", {"1125899906842625", "-1"}},

@@ -76,6 +76,23 @@ TEST_CASE("adapter waits: a request whose adapter is not loaded is refused, neve
   CHECK_FALSE(waits.rig.engine().has_work());
 }
 
+TEST_CASE("adapter waits: a text goes on under the version that began it, and under no other one") {
+  const bool is_same = GENERATE(true, false);
+  Waits waits;
+  PromptRequest request = waits.request("r");
+  const AdapterUse use = waits.adapter();
+  request.continued_adapter = is_same ? use->digest.hex() : ContentDigest{{2}}.hex();
+  waits.submit(std::move(request));
+  waits.adapters.answer(use);
+  if (is_same) {
+    REQUIRE(waits.answers.size() == 1);
+    CHECK(waits.answers.front().has_value());
+  } else {
+    CHECK(waits.refusal() == Errc::UnknownAdapter);
+    CHECK_FALSE(waits.rig.engine().has_work());
+  }
+}
+
 TEST_CASE("adapter waits: a request that can never run is refused before its adapter is loaded") {
   Waits waits;
   PromptRequest request = waits.request("r");

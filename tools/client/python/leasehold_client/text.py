@@ -54,6 +54,8 @@ class Text:
     def request_under(self, lease: Lease) -> Request:
         """What `request.submit` gets."""
         request = dict(self.request, token=lease.token)
+        if not request["emitted"]:
+            request.pop("adapter_digest", None)  # any version of the adapter may begin the text
         if self.lease is not None and self.lease.id != lease.id:
             request["rebound_from"] = self.lease.id
         return request
@@ -88,6 +90,8 @@ class Text:
         self._prompt_tokens = int_field(reply, "prompt_tokens")
         self._unchecked = tuple(str(rule) for rule in list_field(reply, "unchecked"))
         self._identity = lease.text_identity or self._identity
+        if digest := reply.get("adapter_digest"):
+            self.request["adapter_digest"] = digest
         # A text that is longer than the context ends where that is full.
         most = self._prompt_tokens + int(self.request["max_emitted_tokens"])
         self._min_context = min(most, lease.max_context)

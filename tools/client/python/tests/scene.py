@@ -60,7 +60,8 @@ class Scene:
             if not self.disturb(self.submissions, params, send):
                 send_tokens(send, params["request_id"], len(params["emitted"]), len(TEXT))
                 complete(send, params["request_id"], "MaxTokensReached")
-            return {"request": params["request_id"], "prompt_tokens": 5}
+            reply = {"request": params["request_id"], "prompt_tokens": 5}
+            return dict(reply, adapter_digest="a" * 64) if "adapter" in params else reply
         if method == "request.resume":
             after = params.get("after_position")
             return self.resume(send, 0 if after is None else after + 1)

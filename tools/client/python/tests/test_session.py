@@ -119,6 +119,18 @@ class SessionTest(unittest.TestCase):
             list(session.generate("x", request_id="r", adapter="tuned"))
         self.assertEqual((raised.exception.code, raised.exception.scope), ("LeaseRevoked", "adapter"))
 
+    def test_a_text_names_the_adapter_version_of_its_tokens(self):
+        def disturb(submission, _request, send):
+            if submission <= 2:
+                send_tokens(send, "r", 0, submission - 1)
+                complete(send, "r", "Revoked", scope="tenant", revoke_reason="operator")
+            return submission <= 2
+
+        self.scene.disturb = disturb
+        self.deliver(adapter="tuned")
+        digests = [request.get("adapter_digest") for request in self.scene.worker.params_of("request.submit")]
+        self.assertEqual(digests, [None, None, "a" * 64])
+
     def test_a_worker_that_lost_its_weights_costs_the_lease(self):
         def disturb(submission, _request, send):
             if submission == 1:
