@@ -14,11 +14,20 @@ namespace leasehold {
 
 Result<AdapterCopy> AdapterCopy::create(const Dependencies& dependencies, LeaseId lease,
                                         std::shared_ptr<AdapterReader> reader) {
-  std::vector<Leased<std::byte>> extents = dependencies.memory->extents(lease);
-  if (extents.size() < reader->layout().n_extents) {
+  std::vector<LeaseMemory::Extent> extents = dependencies.memory->extents(lease);
+  // Read after the extents: a lease that has ended may have lost them.
+  if (dependencies.table->word_of(lease).state() != LeaseState::Live) {
+    return fail(Errc::LeaseRevoked,
+                fmt::format("lease {} was revoked before it was filled", to_string(lease)));
+  }
+  for (const AdapterPiece& piece : reader->layout().pieces) {
+    const bool fits = piece.extent < extents.size() &&
+                      piece.offset + piece.size_bytes <= extents[piece.extent].size_bytes;
+    if (fits) continue;
     return fail(Errc::UntrustedSegment,
-                fmt::format("lease {} has {} extents, and its adapter needs {}", to_string(lease),
-                            extents.size(), reader->layout().n_extents));
+                fmt::format("lease {} has {} extents, which do not hold its adapter's {} of the "
+                            "size that the broker announced; restart the worker",
+                            to_string(lease), extents.size(), reader->layout().n_extents));
   }
   return AdapterCopy(dependencies, lease, std::move(reader), std::move(extents));
 }
@@ -31,7 +40,7 @@ Result<std::uint64_t> AdapterCopy::copy(std::uint64_t max_bytes) {
     const std::size_t size_bytes =
         std::min<std::uint64_t>({part.size_bytes - copied_, kUnitBytes, max_bytes - done_bytes});
     const auto to = static_cast<std::ptrdiff_t>(part.offset + copied_);
-    TRY(copy_unit(extents_[part.extent] + to,
+    TRY(copy_unit(extents_[part.extent].base + to,
                   std::span(slice.bytes).subspan(part.begin + copied_, size_bytes)));
     done_bytes += size_bytes;
     copied_ += size_bytes;
@@ -78,7 +87,7 @@ std::shared_ptr<const AdapterMatrices> AdapterCopy::matrices(std::uint32_t n_lay
     matrix.rank = weight.rank;
     matrix.scale = weight.scale;
     const Leased<const std::byte> at =
-        extents_[piece.extent] + static_cast<std::ptrdiff_t>(piece.offset);
+        extents_[piece.extent].base + static_cast<std::ptrdiff_t>(piece.offset);
     (piece.half == AdapterHalf::A ? matrix.a : matrix.b) = at;
   }
   return matrices;

@@ -27,8 +27,8 @@ class AdapterCopy {
     const TableReader* table = nullptr;
     RevocationObserver* observer = nullptr;
   };
-  /// The extents of the lease are in `memory`. Errors: UntrustedSegment if they cannot hold the
-  /// layout.
+  /// The extents of the lease are in `memory`. Errors: LeaseRevoked if the lease has ended;
+  /// UntrustedSegment if the extents cannot hold the layout.
   static Result<AdapterCopy> create(const Dependencies& dependencies, LeaseId lease,
                                     std::shared_ptr<AdapterReader> reader);
 
@@ -45,7 +45,7 @@ class AdapterCopy {
 
  private:
   AdapterCopy(const Dependencies& dependencies, LeaseId lease,
-              std::shared_ptr<AdapterReader> reader, std::vector<Leased<std::byte>> extents)
+              std::shared_ptr<AdapterReader> reader, std::vector<LeaseMemory::Extent> extents)
       : deps_(dependencies),
         lease_(lease),
         reader_(std::move(reader)),
@@ -56,7 +56,7 @@ class AdapterCopy {
   Dependencies deps_;
   LeaseId lease_;
   std::shared_ptr<AdapterReader> reader_;  // only its layout and weights, which never change
-  std::vector<Leased<std::byte>> extents_;
+  std::vector<LeaseMemory::Extent> extents_;
   std::deque<AdapterSlice> slices_;
   std::size_t part_ = 0;    // of the first slice, that is copied next
   std::size_t copied_ = 0;  // of that part

@@ -27,12 +27,13 @@ std::vector<BlockId> LeaseMemory::blocks(LeaseId lease) const {
   return blocks;
 }
 
-std::vector<Leased<std::byte>> LeaseMemory::extents(LeaseId lease) const {
+std::vector<LeaseMemory::Extent> LeaseMemory::extents(LeaseId lease) const {
   const std::scoped_lock lock(mutex_);
-  std::vector<Leased<std::byte>> extents;
+  std::vector<Extent> extents;
   const auto found = leases_.find(lease);
   if (found == leases_.end()) return extents;
-  for (const auto& [extent, mapping] : found->second) extents.push_back(mapping.writable_base());
+  for (const auto& [extent, mapping] : found->second)
+    extents.push_back({.base = mapping.writable_base(), .size_bytes = mapping.size_bytes()});
   return extents;
 }
 

@@ -31,8 +31,12 @@ class LeaseMemory {
   /// Every block of the lease, by extent.
   std::vector<BlockId> blocks(LeaseId lease) const;
 
+  struct Extent {
+    Leased<std::byte> base;
+    std::uint64_t size_bytes = 0;
+  };
   /// Every extent of the lease, by its id.
-  std::vector<Leased<std::byte>> extents(LeaseId lease) const;
+  std::vector<Extent> extents(LeaseId lease) const;
 
   /// Unmaps these extents of the lease.
   void remove(LeaseId lease, std::span<const ExtentId> extents);

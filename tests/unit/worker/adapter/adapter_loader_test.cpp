@@ -140,7 +140,7 @@ class Fixture {
     AdapterFile file = required(AdapterFile::open(directory_fd_, "law.gguf", rig.config()));
     const Mapping memory = required(
         Mapping::map(rig.extents(lease).begin()->second.fd(), kExtentBytes, MapAccess::ReadOnly));
-    const Leased<const std::byte> base = rig.engine().memory().extents(lease).front();
+    const Leased<const std::byte> base = rig.engine().memory().extents(lease).front().base;
     for (const AdapterPiece& piece : required(file.layout(kExtentBytes)).pieces) {
       const AdaptedWeight& weight = file.weights()[piece.weight];
       std::vector<std::byte> expected(piece.size_bytes);
@@ -221,6 +221,25 @@ TEST_CASE("adapter loader: a revocation ends a load within a unit, and the next 
   const std::uint64_t units = f.rig.engine_gate().units_run();
   f.turn();
   CHECK(f.rig.engine_gate().units_run() == units);
+
+  const LeaseId second = f.open();
+  f.fill();
+
+  CHECK(second != first);
+  CHECK(f.answer_of(0)->lease == second);
+}
+
+TEST_CASE("adapter loader: a lease that ended before its answer arrived is replaced") {
+  Fixture f;
+  f.use();
+  f.resolve();
+  Call call = f.expect<wire::AdapterOpen>();
+  const LeaseId first = f.rig.grant_adapter();
+  f.loader().granted(first, "law", 1);
+  f.rig.revoke(first);
+  f.rig.fence(first);
+  f.rig.engine().drop_lease(first);
+  f.answer(std::move(call), wire::AdapterOpened{.lease = first});
 
   const LeaseId second = f.open();
   f.fill();

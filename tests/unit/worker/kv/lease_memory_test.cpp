@@ -40,8 +40,10 @@ TEST_CASE("lease memory: the extents of a lease are in the order of their ids") 
   memory.add(kTheirs, ExtentId{6}, extent_of(1));
   const auto extents = memory.extents(kMine);
   REQUIRE(extents.size() == 3);
-  for (std::size_t i = 0; i < extents.size(); ++i)
-    REQUIRE(extents[i] == *memory.address(kMine, {ExtentId{7 + i}, 0}));
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    REQUIRE(extents[i].base == *memory.address(kMine, {ExtentId{7 + i}, 0}));
+    REQUIRE(extents[i].size_bytes == kBlock);
+  }
   memory.drop(kMine);
   REQUIRE(memory.extents(kMine).empty());
 }
