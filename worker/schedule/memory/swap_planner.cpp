@@ -70,7 +70,7 @@ void SwapPlanner::free(const PromptRequest& request, const Completed& how) {
   sequence.blocks.free_swapped(tenancy.swap);
   std::vector<PrefixId> cached;
   if (!how.revocation)
-    cached = tenancy.prefixes.match({&tenancy.tenant, sequence.tokens}, limits_.tokens_per_block);
+    cached = tenancy.prefixes.match(sequence.owned_text(tenancy.tenant), limits_.tokens_per_block);
   kv_.keep_user(tenancy.prefixes, cached, request.engine_request_id);
   kv_.note_gone(tenancy.prefixes);
   tenancy.swapped.erase(found);
