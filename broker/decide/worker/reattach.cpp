@@ -41,7 +41,8 @@ bool is_unfilled(const LeaseRecord& record) {
 }
 
 /// If no extent was redelivered, the grant never reached the worker, and the lease ends. If some
-/// extents were redelivered, the missing ones belong to a growth that never reached the worker.
+/// extents were redelivered, the missing ones belong to a growth that never reached the worker. An
+/// adapter does not grow: it needs all of its extents.
 void reconcile_live(Decision& decision, LeaseRecord& record) {
   if (record.scope == wire::LeaseScope::Engine)
     return;                   // weights are not redelivered: the broker has their descriptors
@@ -50,7 +51,8 @@ void reconcile_live(Decision& decision, LeaseRecord& record) {
     return;
   }
   const std::vector<ExtentId> missing = not_delivered(decision.state, record);
-  if (!missing.empty() && missing.size() == record.extents.size()) {
+  const bool needs_all = record.scope == wire::LeaseScope::Adapter;
+  if (!missing.empty() && (needs_all || missing.size() == record.extents.size())) {
     revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
   } else {
     std::vector<ExtentId> owned;

@@ -7,9 +7,9 @@
 namespace leasehold {
 namespace {
 
-/// Revokes the leases of tenants and of published texts: KV memory of published texts must not
-/// outlive the weights it was computed with. Engine leases stay, because the worker keeps trying to
-/// restore its weights.
+/// Revokes the leases of tenants, of published texts and of adapters: KV memory of published texts
+/// must not outlive the weights it was computed with. Engine leases stay, because the worker keeps
+/// trying to restore its weights.
 void revoke_served_leases(Decision& decision, AttachmentId worker) {
   const auto served = open_leases_where(decision.state, [worker](const LeaseRecord& record) {
     return record.worker() == worker && record.scope != wire::LeaseScope::Engine;

@@ -164,7 +164,7 @@ TEST_CASE("adapter leases: a filled lease is told once, and its end with the rea
   CHECK(world.state.extents.free_extents() == world.state.extents.capacity_extents());
 }
 
-TEST_CASE("adapter leases: only its own worker fills or closes a lease, and nobody resizes it") {
+TEST_CASE("adapter leases: only its own worker fills or closes a lease, and none resizes it") {
   SupportWorld world;
   const LeaseId lease = world.opened("support");
   const ConnectionId second{11};
@@ -234,6 +234,23 @@ TEST_CASE("adapter leases: a filled lease outlives the broker, an unfilled one d
   CHECK_FALSE(world.record(unfilled).is(LeaseState::Live));
   CHECK(world.refusal(world.call(kReturnSocket, wire::AdapterFilled{.lease = unfilled})) !=
         Errc::UnknownLease);
+}
+
+TEST_CASE("adapter leases: a filled lease of which an extent is missing ends") {
+  SupportWorld before;
+  const LeaseId lease = before.filled("support", {.size_bytes = 2 * kExtentBytes});
+  const AttachmentId worker = before.worker;
+  World world(before, {});
+  (void)world.answer<wire::WorkerAttached>(
+      world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = worker}));
+  const ExtentId first = world.record(lease).extents.front();
+  (void)world.answer<wire::Empty>(
+      world.call(kReturnSocket, wire::LeaseRedeliver{.lease = lease, .extents = {first}}));
+  (void)world.answer<wire::ExtentShape>(world.call(
+      kReturnSocket,
+      wire::WorkerReady{
+          .address = "/run/w0.sock", .model = "tiny", .kv_block_size_bytes = kTestBlockBytes}));
+  CHECK_FALSE(world.record(lease).is(LeaseState::Live));
 }
 
 TEST_CASE("adapter leases: the memory of a worker that died is scrubbed, not kept for adoption") {
