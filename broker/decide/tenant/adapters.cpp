@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
@@ -29,6 +31,20 @@ std::unexpected<Error> not_registered(const AdapterName& adapter) {
               fmt::format("no adapter {}; `brokerctl adapters` lists all", adapter.value));
 }
 
+/// In the field `model` of a request a model's name comes before an adapter's, so the base model
+/// would answer requests for the adapter.
+Result<void> require_no_model(const State& state, const AdapterName& name) {
+  for (const auto& [id, worker] : state.workers.all()) {
+    const bool is_alias = std::ranges::find(worker.aliases, name.value) != worker.aliases.end();
+    const bool serves = worker.model == name.value || is_alias;
+    if (worker.state == WorkerState::Gone || !serves) continue;
+    return fail(Errc::BadRequest, fmt::format("worker {} serves a model under the name {}; choose "
+                                              "another name for the adapter",
+                                              worker.name, name.value));
+  }
+  return {};
+}
+
 /// Passes an operator's order on; the worker's reply answers the call.
 template <class Order>
 CallResult pass_order(Decision& decision, const Caller& caller, const char* action, Order order) {
@@ -49,6 +65,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ada
         Errc::UnknownTenant,
         fmt::format("no tenant {}; admit it with `brokerctl tenants admit`", add.tenant->value));
   }
+  TRY(require_no_model(state, add.adapter));
   const std::uint32_t version = TRY(state.adapters.add({.id = add.adapter,
                                                         .tenant = add.tenant.value_or(TenantId{}),
                                                         .file = add.file,

@@ -27,8 +27,8 @@ inline constexpr std::size_t kMaxAdapters =
 /// `adapter.add`: registers a file under a name, for one tenant or shared by all; the broker does
 /// not open it. A name that exists gets a new version: running texts keep theirs. Exactly one of
 /// `tenant` and `shared` is given. Reply: AdapterAdded. Errors: UnknownTenant; QuotaAdapters
-/// (kMaxAdaptersPerOwner, kMaxAdapters); BadRequest for a name that has another owner; DiskFull:
-/// the change took effect, but is not on disk yet.
+/// (kMaxAdaptersPerOwner, kMaxAdapters); BadRequest for a name that has another owner, or
+/// under which a worker serves a model; DiskFull: the change took effect, but is not on disk yet.
 struct AdapterAdd : Message<AdapterAdd> {
   static constexpr std::string_view kMethod = "adapter.add";
   AdapterName adapter;

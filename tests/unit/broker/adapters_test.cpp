@@ -25,6 +25,18 @@ TEST_CASE("adapters: a name belongs to one owner until it is removed") {
   CHECK(world.refusal(world.call(kOperator, nobody)) == Errc::UnknownTenant);
 }
 
+TEST_CASE("adapters: an adapter has no name under which a worker serves a model") {
+  AdapterWorld world;
+  Worker& worker = *world.state.workers.find(world.worker);
+  worker.model = "stories";
+  worker.aliases = {"tales"};
+  for (const char* name : {"stories", "tales"}) {
+    const wire::AdapterAdd add{.adapter = {name}, .file = "x.gguf", .shared = true};
+    CHECK(world.refusal(world.call(kOperator, add)) == Errc::BadRequest);
+  }
+  CHECK(world.add("story") == 1);
+}
+
 TEST_CASE("adapters: an owner has at most 64") {
   AdapterWorld world;
   for (int i = 0; i < 64; ++i) world.add("n" + std::to_string(i));
