@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/adapter/adapter_use.hpp"
+#include "worker/schedule/adapter_use.hpp"
 
 namespace leasehold::testing {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <variant>
 
+#include "common/content_digest.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
-#include "kernels/model/gguf/content_digest.hpp"
-#include "worker/adapter/adapter_use.hpp"
+#include "worker/schedule/adapter_use.hpp"
 
 namespace leasehold {
 

@@ -24,9 +24,9 @@
 #include <string_view>
 #include <vector>
 
+#include "common/content_digest.hpp"
 #include "common/result.hpp"
 #include "kernels/model/config.hpp"
-#include "kernels/model/gguf/content_digest.hpp"
 #include "worker/adapter/adapter_layout.hpp"
 #include "worker/adapter/adapter_source.hpp"
 #include "worker/adapter/file_below.hpp"

@@ -12,8 +12,8 @@
 #include <optional>
 #include <vector>
 
-#include "worker/adapter/adapter_use.hpp"
 #include "worker/engine/submissions.hpp"
+#include "worker/schedule/adapter_use.hpp"
 
 namespace leasehold {
 

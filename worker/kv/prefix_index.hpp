@@ -44,7 +44,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/model/gguf/content_digest.hpp"
+#include "common/content_digest.hpp"
 #include "worker/kv/entry_blocks.hpp"
 #include "worker/text/tokenizer/token_id.hpp"
 

@@ -50,7 +50,7 @@
 #include <vector>
 
 #include "common/checksum.hpp"
-#include "kernels/model/gguf/content_digest.hpp"
+#include "common/content_digest.hpp"
 #include "kernels/model/record_size.hpp"
 #include "kernels/op_args.hpp"
 #include "worker/kv/block_pool.hpp"

@@ -13,7 +13,7 @@
 #include "common/clock.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
-#include "worker/adapter/adapter_use.hpp"
+#include "worker/schedule/adapter_use.hpp"
 #include "worker/schedule/embedding.hpp"
 #include "worker/schedule/tenants/rate_owner.hpp"
 #include "worker/text/grammar/grammar_vocabulary.hpp"

@@ -1,12 +1,10 @@
 #include "kernels/model/gguf/content_digest.hpp"
 
 #include <fmt/format.h>
-#include <sodium/utils.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "common/hex.hpp"
 #include "kernels/model/gguf/sha256.hpp"
 
 namespace leasehold {
@@ -32,20 +30,6 @@ Result<void> add_part(Sha256& hash, const GgufFile& file, std::uint32_t part,
 }
 
 }  // namespace
-
-std::string ContentDigest::hex() const {
-  return to_hex(bytes);
-}
-
-std::optional<ContentDigest> ContentDigest::from_hex(std::string_view text) {
-  ContentDigest digest;
-  std::size_t size_bytes = 0;
-  const int decoded = ::sodium_hex2bin(digest.bytes.data(), digest.bytes.size(), text.data(),
-                                       text.size(), nullptr, &size_bytes, nullptr);
-  const bool is_whole = decoded == 0 && size_bytes == digest.bytes.size();
-  if (!is_whole || digest.hex() != text) return std::nullopt;
-  return digest;
-}
 
 Result<ContentDigest> content_digest(const GgufFile& file, const std::stop_token& stop) {
   Sha256 hash = TRY(Sha256::start());

@@ -1,32 +1,13 @@
-/// The SHA-256 of a model's files, which identifies its content wherever the files are.
-///
-/// Equal digests mean equal bytes, so a copy on another file system is the same model, and other
-/// content under the same path is another model. A FileIdentity shows neither.
+/// Computes the ContentDigest of a model's files.
 #pragma once
 
-#include <array>
-#include <compare>
-#include <cstdint>
-#include <optional>
 #include <stop_token>
-#include <string>
-#include <string_view>
 
+#include "common/content_digest.hpp"
 #include "common/result.hpp"
 #include "kernels/model/gguf/gguf.hpp"
 
 namespace leasehold {
-
-struct ContentDigest {
-  std::array<std::uint8_t, 32> bytes{};
-
-  /// 64 lower-case hex digits.
-  std::string hex() const;
-  /// The inverse of `hex`. Returns nothing for any other text.
-  static std::optional<ContentDigest> from_hex(std::string_view text);
-
-  auto operator<=>(const ContentDigest&) const = default;
-};
 
 /// Reads all bytes of the model's files, in the order of the parts of a split model. For a single
 /// file the digest is what `sha256sum FILE` prints. Blocks until the whole file is read: about half

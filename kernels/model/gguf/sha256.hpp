@@ -8,8 +8,8 @@
 #include <memory>
 #include <span>
 
+#include "common/content_digest.hpp"
 #include "common/result.hpp"
-#include "kernels/model/gguf/content_digest.hpp"
 
 struct evp_md_ctx_st;
 

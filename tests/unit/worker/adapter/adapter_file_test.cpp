@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "kernels/model/gguf/content_digest.hpp"
 #include "tests/support/gguf_builder.hpp"
 #include "tests/unit/worker/adapter/adapter_cases.hpp"
 

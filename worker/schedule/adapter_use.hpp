@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "common/content_digest.hpp"
 #include "common/ids.hpp"
 #include "common/result.hpp"
-#include "kernels/model/gguf/content_digest.hpp"
 
 namespace leasehold {
 
