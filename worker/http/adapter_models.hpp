@@ -22,9 +22,10 @@ namespace leasehold::http {
 
 class AdapterModels {
  public:
-  using OnListed = std::move_only_function<void(Result<std::vector<std::string>>)>;
-  /// Asks the broker for the names of the tenant's adapters and of shared ones, sorted. Calls back
-  /// on any thread.
+  using Adapters = std::vector<wire::VisibleAdapter>;
+  using OnListed = std::move_only_function<void(Result<Adapters>)>;
+  /// Asks the broker for the tenant's adapters and the shared ones, in the order of their names.
+  /// Calls back on any thread.
   using List = std::function<void(const TenantId&, OnListed)>;
   /// Beyond this number of tenants all answers are forgotten.
   static constexpr std::size_t kMaxTenants = 4096;
@@ -44,7 +45,7 @@ class AdapterModels {
   std::shared_ptr<const ApiModel> base() const {
     return {std::shared_ptr<const ApiModel>(), base_};
   }
-  std::shared_ptr<const ApiModel> with(Result<std::vector<std::string>> names) const;
+  std::shared_ptr<const ApiModel> with(Result<Adapters> adapters) const;
 
   boost::asio::io_context* io_;
   const ApiModel* base_;

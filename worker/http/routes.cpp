@@ -48,8 +48,10 @@ Json model_entry(const ApiModel& model, const std::string& id) {
 Answer models_answer(const ApiModel& model) {
   Json entries = Json::array({model_entry(model, model.name)});
   for (const std::string& alias : model.aliases) entries.push_back(model_entry(model, alias));
-  for (const std::string& adapter : model.adapters)
-    if (is_adapter(model, adapter)) entries.push_back(model_entry(model, adapter));
+  for (const wire::VisibleAdapter& adapter : model.adapters) {
+    const std::string& name = adapter.adapter.value;
+    if (is_adapter(model, name)) entries.push_back(model_entry(model, name));
+  }
   return json_answer({{"object", "list"}, {"data", std::move(entries)}});
 }
 

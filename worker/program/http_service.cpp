@@ -26,13 +26,8 @@ Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
   return wire::TenantCheck::from_json(TRY(std::move(reply)).body);
 }
 
-Result<std::vector<std::string>> names_of(Result<control::Payload> reply) {
-  const control::Payload answered = TRY(std::move(reply));
-  const auto visible = TRY(wire::AdaptersVisible::from_json(answered.body));
-  std::vector<std::string> names;
-  for (const wire::VisibleAdapter& adapter : visible.adapters)
-    names.push_back(adapter.adapter.value);
-  return names;
+Result<http::AdapterModels::Adapters> adapters_of(Result<control::Payload> reply) {
+  return TRY(wire::AdaptersVisible::from_json(TRY(std::move(reply)).body)).adapters;
 }
 
 /// Null for a worker that loads no adapters.
@@ -43,7 +38,7 @@ http::AdapterModels::List list_adapters(const WorkerOptions& options, BrokerLink
         std::string(wire::AdapterVisible::kMethod),
         {.body = wire::AdapterVisible{.tenant = tenant}.to_json()},
         [done = std::move(done)](Result<control::Payload> reply) mutable {
-          done(names_of(std::move(reply)));
+          done(adapters_of(std::move(reply)));
         },
         kCheckTimeout);
   };

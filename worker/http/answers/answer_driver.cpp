@@ -77,7 +77,7 @@ Error AnswerDriver::unknown_event(std::uint32_t last) const {
 
 awaitable<void> AnswerDriver::run() {
   if (request_.stream && request_.submit.resumable) {
-    auto ids = EventIds::after(caller_.last_event_id, full_identity(shared_.deps.model),
+    auto ids = EventIds::after(caller_.last_event_id, how_computed(request_, shared_.deps.model),
                                request_.created_unix_s);
     if (!ids) co_return co_await stream_.send(refusal(ids.error()));
     output_.set_ids(*std::move(ids));

@@ -54,7 +54,10 @@ class Reader {
  private:
   Read<void> read_model() {
     out_.model = TRY(read_model_name(body_["model"], *model_));
-    if (is_adapter(*model_, out_.model)) out_.submit.adapter = out_.model;
+    const wire::VisibleAdapter* adapter = find_adapter(*model_, out_.model);
+    if (adapter == nullptr) return {};
+    out_.submit.adapter = adapter->adapter.value;
+    out_.adapter_version = adapter->version;
     return {};
   }
 
@@ -270,6 +273,12 @@ std::string full_identity(const ApiModel& model) {
   return fmt::format("{};context={}", model.text_identity, model.max_context);
 }
 
+std::string how_computed(const ApiRequest& request, const ApiModel& model) {
+  const std::string& adapter = request.submit.adapter;
+  if (adapter.empty()) return full_identity(model);
+  return fmt::format("{};adapter={}@{}", full_identity(model), adapter, request.adapter_version);
+}
+
 std::uint64_t default_seed(const RequestId& id) {
   return Checksum::of(id.value.data(), id.value.size()) >> 1;
 }
@@ -278,9 +287,15 @@ bool has_name(const ApiModel& model, std::string_view asked) {
   return asked == model.name || std::ranges::find(model.aliases, asked) != model.aliases.end();
 }
 
+const wire::VisibleAdapter* find_adapter(const ApiModel& model, std::string_view asked) {
+  if (has_name(model, asked)) return nullptr;
+  const auto found = std::ranges::find_if(
+      model.adapters, [asked](const auto& adapter) { return adapter.adapter.value == asked; });
+  return found == model.adapters.end() ? nullptr : &*found;
+}
+
 bool is_adapter(const ApiModel& model, std::string_view asked) {
-  return !has_name(model, asked) &&
-         std::ranges::find(model.adapters, asked) != model.adapters.end();
+  return find_adapter(model, asked) != nullptr;
 }
 
 ApiError unknown_model(const ApiModel& model, std::string_view asked) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ipc/control/messages/adapters.hpp"
 #include "ipc/control/messages/tenant.hpp"
 #include "worker/http/api/body_field.hpp"
 #include "worker/text/chat/call_forms.hpp"
@@ -38,7 +39,8 @@ struct ApiRequest {
   static constexpr std::size_t kMaxChoices = 16;
 
   Api api = Api::Completions;
-  std::string model;  ///< The name by which the request reached the model.
+  std::string model;                  ///< The name by which the request reached the model.
+  std::uint32_t adapter_version = 0;  ///< Of `submit.adapter`, as the broker named it last.
   /// The submission that all choices share, with the first prompt and without a lease token. If the
   /// client does not send them, the request id is RequestDefaults::request_id or new, and the seed
   /// is default_seed of the request id: a request that is sent again, to this worker or another
@@ -77,8 +79,9 @@ struct RequestDefaults {
 struct ApiModel {
   std::string name;
   std::vector<std::string> aliases;  ///< Further names, under which requests reach it too.
-  /// Names of adapters that the caller may use, sorted. A name of the model comes before them.
-  std::vector<std::string> adapters = {};
+  /// The adapters that the caller may use, in the order of their names. A name of the model comes
+  /// before them.
+  std::vector<wire::VisibleAdapter> adapters = {};
   std::optional<Error> adapters_unknown = std::nullopt;  ///< Why `adapters` is not known.
   std::string text_identity;  ///< See ipc/control/tokens/text_identity.hpp.
   std::uint32_t max_context = 0;
@@ -93,13 +96,17 @@ struct ApiModel {
 /// Names what decides every byte of a text beside its request: the text identity, and the context
 /// length, which ends a text without a limit: "sha256:…/int8/f16/3;context=512".
 std::string full_identity(const ApiModel& model);
+/// The same for one request, with its adapter.
+std::string how_computed(const ApiRequest& request, const ApiModel& model);
 
 /// FNV-1a with 64 bits (common/checksum.hpp) of the request id, without its lowest bit.
 std::uint64_t default_seed(const RequestId& id);
 
 /// True if `asked` is one of the model's names.
 bool has_name(const ApiModel& model, std::string_view asked);
-/// True if `asked` is one of the caller's adapters, and no name of the model.
+/// The caller's adapter of this name; null if there is none, and for a name of the model.
+const wire::VisibleAdapter* find_adapter(const ApiModel& model, std::string_view asked);
+/// True if there is such an adapter.
 bool is_adapter(const ApiModel& model, std::string_view asked);
 /// The error for a request that names another model. It is the same for an adapter of another
 /// tenant as for a name that does not exist.

@@ -3,13 +3,13 @@
 ///
 /// The id "12.1-5f3a9c2b-1795939417" names the second event of the token at position 12. The events
 /// of the end have the number of tokens as their position. The second part is a checksum of how the
-/// worker computes the text: the text identity (ipc/control/tokens/text_identity.hpp) and the
-/// context length. A worker with another checksum may generate other tokens or end the text
-/// elsewhere, so it does not continue the stream. The last part is the text's `created`: a worker
-/// or gateway that has never seen the text goes on with it, also in the prompt that the chat
-/// template makes. Ids of older workers lack it. A replayed text makes the same events for each
-/// token, so an id means the same in every replay. "[DONE]", which ends every stream of chunks, and
-/// events that report an error have no id.
+/// worker computes the text: the text identity (ipc/control/tokens/text_identity.hpp), the
+/// context length and the version of the adapter. A worker with another checksum may generate other
+/// tokens or end the text elsewhere, so it does not continue the stream. The last part is the
+/// text's `created`: a worker or gateway that has never seen the text goes on with it, also in the
+/// prompt that the chat template makes. Ids of older workers lack it. A replayed text makes the
+/// same events for each token, so an id means the same in every replay. "[DONE]", which ends every
+/// stream of chunks, and events that report an error have no id.
 #pragma once
 
 #include <cstdint>

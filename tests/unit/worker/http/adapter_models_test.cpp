@@ -14,9 +14,10 @@ struct Adapters {
   TestServer server{{.list_adapters = [this](const TenantId& tenant, AdapterModels::OnListed done) {
     ++asked;
     if (is_lost) return done(fail(Errc::BrokerLost, "the broker is disconnected"));
-    std::vector<std::string> names{"shared"};
-    if (tenant.value == "ann") names.insert(names.begin(), "ann-tuned");
-    done(std::move(names));
+    AdapterModels::Adapters adapters{{{"shared"}, 1}};
+    if (tenant.value == "ann")
+      adapters.insert(adapters.begin(), wire::VisibleAdapter{{"ann-tuned"}, 2});
+    done(std::move(adapters));
   }}};
 
   std::string get(const std::string& path, const std::string& key) {
@@ -42,8 +43,10 @@ std::string refusal_of(std::string reply, const std::string& name) {
 
 using Names = std::vector<std::string>;
 
-const ApiModel kModel{
-    .name = "model", .aliases = {"alias"}, .adapters = {"alias", "tuned"}, .max_context = 256};
+const ApiModel kModel{.name = "model",
+                      .aliases = {"alias"},
+                      .adapters = {{{"alias"}, 1}, {{"tuned"}, 3}},
+                      .max_context = 256};
 
 }  // namespace
 
@@ -106,8 +109,10 @@ TEST_CASE("http adapters: a body that names an adapter asks the worker for it, i
     REQUIRE(adapted);
     CHECK(adapted->model == "tuned");
     CHECK(adapted->submit.adapter == "tuned");
+    CHECK(how_computed(*adapted, kModel) == full_identity(kModel) + ";adapter=tuned@3");
     // A name of the model is the model, whatever an adapter is called.
-    for (const char* base : {"model", "alias"}) CHECK(read(base)->submit.adapter.empty());
+    for (const char* base : {"model", "alias"})
+      CHECK(how_computed(*read(base), kModel) == full_identity(kModel));
     CHECK(read("other").error().code == "model_not_found");
   }
 }
