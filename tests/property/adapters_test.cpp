@@ -25,7 +25,7 @@ class AdapterScene {
                         const std::string& tenant = "t") {
     PromptRequest made = rig.request(tenant, lease, id, rig.encode(text()), kAdaptedTokens);
     made.sampling = {.temperature = 1.0F, .seed = 3, .ignore_eos = true};
-    made.adapter_name = adapter;
+    made.adapter.name = adapter;
     return made;
   }
   void submit(const std::string& id, const std::string& adapter, LeaseId lease) {

@@ -5,38 +5,23 @@
 #include <utility>
 
 namespace leasehold {
-namespace {
-
-/// Tokens that one version computed are not continued by another one.
-Result<void> check_version(const PromptRequest& request, const LoadedAdapter& adapter) {
-  if (request.continued_adapter.empty() || request.continued_adapter == adapter.digest.hex())
-    return {};
-  return std::unexpected(
-      Error{Errc::UnknownAdapter,
-            fmt::format("the text began under another version of adapter {} than {}, the newest "
-                        "one; send the request again without its tokens",
-                        adapter.name, adapter.version),
-            FailureScope::Adapter});
-}
-
-}  // namespace
 
 void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
-  if (request.adapter_name.empty()) {
+  if (request.adapter.name.empty()) {
     const Result<void> queued = deps_.submissions->submit(std::move(request));
     return on_queued(queued ? Result<AdapterUse>() : std::unexpected(queued.error()));
   }
   if (service_ == nullptr) {
     return on_queued(fail(
         Errc::UnknownAdapter,
-        fmt::format("adapter {} is unknown; this worker loads no adapters", request.adapter_name)));
+        fmt::format("adapter {} is unknown; this worker loads no adapters", request.adapter.name)));
   }
   // A request that can never run is refused before its adapter takes memory.
   if (const auto checked = deps_.submissions->check(request); !checked)
     return on_queued(std::unexpected(checked.error()));
   deps_.submissions->note_arrival();
   const TenantId tenant = request.tenant;
-  const std::string name = request.adapter_name;
+  const std::string name = request.adapter.name;
   const std::uint64_t number = ++last_number_;
   waiting_.emplace(number, Waiting{std::move(request), std::move(on_queued)});
   service_->use(tenant, name,
@@ -49,10 +34,8 @@ void AdapterWaits::loaded(std::uint64_t number, Result<AdapterUse> use) {
   if (!found) return;
   auto& [request, on_queued] = found.mapped();
   if (!use) return on_queued(std::unexpected(use.error()));
-  if (const auto checked = check_version(request, **use); !checked)
-    return on_queued(std::unexpected(checked.error()));
-  request.adapter = *use;
-  request.adapter_share =
+  request.adapter.use = *use;
+  request.adapter.share =
       static_cast<double>((*use)->size_bytes) / static_cast<double>(deps_.weights->size_bytes());
   const Result<void> queued = deps_.submissions->submit(std::move(request));
   on_queued(queued ? std::move(use) : std::unexpected(queued.error()));
@@ -64,7 +47,7 @@ bool AdapterWaits::cancel(const RequestId& engine_request_id) {
     if (request.engine_request_id != engine_request_id) return std::nullopt;
     return Error{Errc::RequestCancelled,
                  fmt::format("the request was cancelled while adapter {} was being loaded",
-                             request.adapter_name)};
+                             request.adapter.name)};
   });
   return waiting_.size() < before;
 }
@@ -77,7 +60,7 @@ void AdapterWaits::refuse_ended() {
     if (!request.deadline || deps_.clock->now() < *request.deadline) return std::nullopt;
     return Error{Errc::TimedOut,
                  fmt::format("the request's deadline passed while adapter {} was being loaded",
-                             request.adapter_name)};
+                             request.adapter.name)};
   });
 }
 

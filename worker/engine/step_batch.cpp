@@ -71,7 +71,7 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   tables_.push_back(std::move(tables));
   if (sequence.blocks.recurrent().exists()) states_.push_back(std::move(state));
   records_.push_back({std::move(record), memory.block_size_bytes()});
-  const AdapterUse& adapter = sequence.request.adapter;
+  const AdapterUse& adapter = sequence.request.adapter.use;
   adapters_.push_back(adapter ? adapter->matrices.get() : nullptr);
   has_adapter_ |= adapters_.back() != nullptr;
   add_rows(part, index);

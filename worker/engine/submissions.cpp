@@ -29,7 +29,7 @@ void Submissions::shorten(PromptRequest& request) const {
 }
 
 Result<void> Submissions::submit(PromptRequest request) {
-  expects(request.adapter_name.empty() || request.adapter,
+  expects(request.adapter.name.empty() || request.adapter.use,
           "a request with an adapter is queued once it has it");
   TRY(check_usable(request));
   return queue(std::move(request));
@@ -71,8 +71,7 @@ Result<void> Submissions::queue(PromptRequest request) {
 /// Takes the request's demand from the allowances of its tenant and key.
 Result<void> Submissions::take_allowance(PromptRequest& request) {
   take_returned();
-  request.charged_to.clear();
-  request.unused_tokens = request.held_tokens = 0;
+  request.rate_charge = {};
   const ApiKeyId key = key_of(request);
   if (!allowances_.is_limited(request.tenant, key) || !deps_.scheduler->check(request)) return {};
   const std::uint64_t all = deps_.scheduler->fit().most_positions(request);
@@ -80,9 +79,10 @@ Result<void> Submissions::take_allowance(PromptRequest& request) {
   const RateDemand demand{.tokens = all,
                           .needed = request.may_shorten ? std::min(all, at_least) : all,
                           .is_new_request = !request.rebound_from};
-  request.charged_to = TRY(allowances_.take(request.tenant, key, demand, deps_.clock->now()));
-  request.unused_tokens = all;
-  request.held_tokens = demand.needed;
+  request.rate_charge = {
+      .owners = TRY(allowances_.take(request.tenant, key, demand, deps_.clock->now())),
+      .unused_tokens = all,
+      .held_tokens = demand.needed};
   return {};
 }
 

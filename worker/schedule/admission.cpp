@@ -178,7 +178,7 @@ Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy
     known.first_window = static_cast<std::uint32_t>(known.chain.size());
     return known;
   }
-  const bool may_borrow = known.may_take_tail && !sequence.request.adapter;
+  const bool may_borrow = known.may_take_tail && !sequence.request.adapter.use;
   leave_rows_without_windows(sequence, tenancy, known);
   if (!may_borrow) return known;
   const PublishedMatch& published = deps_.publications.match(tenancy, sequence);

@@ -21,6 +21,15 @@
 
 namespace leasehold {
 
+/// The adapter under which a request runs.
+struct RequestAdapter {
+  std::string name;  ///< Empty: the base model.
+
+  // Set by the engine (AdapterWaits), before the request is queued.
+  AdapterUse use;      ///< Null: the base model.
+  double share = 0.0;  ///< Bytes of the adapter ÷ bytes of the model.
+};
+
 struct PromptRequest {
   TenantId tenant;
   LeaseId lease;  ///< Holds the request's KV cache.
@@ -29,9 +38,8 @@ struct PromptRequest {
   std::vector<TokenId> emitted;         ///< After a rebind: the tokens delivered before, in order.
   std::optional<LeaseId> rebound_from;  ///< The lease under which `emitted` was generated.
   SamplingParams sampling;
-  TextConstraint constraint;             ///< `sampling.grammar`, compiled.
-  std::string adapter_name;              ///< Empty: the base model.
-  std::string continued_adapter;         ///< See wire::RequestSubmit::adapter_digest.
+  TextConstraint constraint;  ///< `sampling.grammar`, compiled.
+  RequestAdapter adapter;
   std::uint32_t max_emitted_tokens = 0;  ///< Includes `emitted`. 0: only the prompt is computed.
   bool may_shorten = false;  ///< `max_emitted_tokens` is a default (RequestFit::shorten).
   /// Number of alternatives to report with the log probability of each prompt token, at most
@@ -52,14 +60,7 @@ struct PromptRequest {
   std::uint32_t charged = 0;      ///< Positions that were cached, or computed before a preemption.
   std::uint32_t block_limit = 0;  ///< The tenant's max_blocks when it was admitted; 0 before.
 
-  // Set by the engine (AdapterWaits).
-  AdapterUse adapter;          ///< Of `adapter_name`, before the request is queued.
-  double adapter_share = 0.0;  ///< Bytes of the adapter ÷ bytes of the model.
-
-  // Set by the engine (RateAllowances).
-  std::vector<RateOwner> charged_to;  ///< The owners of limits that the request uses.
-  std::uint64_t unused_tokens = 0;    ///< Taken from the tokens per minute and not used.
-  std::uint64_t held_tokens = 0;      ///< Held against the tokens of the day.
+  RateCharge rate_charge;  ///< Set by the engine (RateAllowances).
 
   /// True while prompt positions are left to report.
   bool reports_prompt() const { return prompt_logprobs && reported_positions < prompt.size(); }
@@ -71,13 +72,15 @@ struct PromptRequest {
     return std::nullopt;
   }
   /// Identifies the adapter under which keys and values are computed; null: none.
-  const ContentDigest* adapter_digest() const { return adapter ? &adapter->digest : nullptr; }
+  const ContentDigest* adapter_digest() const {
+    return adapter.use ? &adapter.use->digest : nullptr;
+  }
   /// For a waiting request: true if it ran before and was preempted.
   bool was_admitted() const { return block_limit > 0; }
 };
 
 inline bool uses(const PromptRequest& request, LeaseId adapter) {
-  return request.adapter && request.adapter->lease == adapter;
+  return request.adapter.use && request.adapter.use->lease == adapter;
 }
 
 /// Tokens that are known before the first step: the prompt and, after a rebind, the emitted tokens.

@@ -138,7 +138,8 @@ void Scheduler::commit(const PlannedRows& part, std::vector<DrawnToken> drawn,
     sequence.tokens.push_back(token);
     ++used;
   }
-  sequence.request.unused_tokens -= std::min(used, sequence.request.unused_tokens);
+  std::uint64_t& unused = sequence.request.rate_charge.unused_tokens;
+  unused -= std::min(used, unused);
   const TenantAccount& account = *tenancy.account;
   account.counter_of(sequence.is_scavenger) +=
       sequence.cost_of(sequence.work_of(part.n_rows), account.quota.weight);
@@ -281,16 +282,13 @@ Result<void> Scheduler::check(const PromptRequest& request) const {
                 fmt::format("lease {} does not belong to tenant {}; use the token of that lease",
                             to_string(request.lease), request.tenant.value));
   }
-  if (id_in_use(request.engine_request_id)) {
-    return fail(Errc::BadRequest, fmt::format("request {} is already running; choose another id",
-                                              request.engine_request_id.value));
+  const RequestId& id = request.engine_request_id;
+  if (running_.find(id) != nullptr || waiting_.contains(id)) {
+    return fail(Errc::BadRequest,
+                fmt::format("request {} is already running; choose another id", id.value));
   }
   TRY(admission_.fit().check(request));
   return waiting_.check_room(tenancy);
-}
-
-bool Scheduler::id_in_use(const RequestId& engine_request_id) const {
-  return running_.find(engine_request_id) != nullptr || waiting_.contains(engine_request_id);
 }
 
 Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
@@ -309,7 +307,7 @@ Result<void> Scheduler::cancel(const RequestId& engine_request_id) {
 Result<Move> Scheduler::begin_move(const RequestId& engine_request_id, LeaseId to) {
   Sequence* const sequence = running_.find(engine_request_id);
   const std::string id = engine_request_id.value;
-  if (sequence == nullptr && !id_in_use(engine_request_id))
+  if (sequence == nullptr && !waiting_.contains(engine_request_id))
     return fail(Errc::UnknownRequest, fmt::format("request {} is neither waiting nor running", id));
   if (sequence == nullptr)
     return fail(Errc::QueueFull, fmt::format("request {} waits; move it when it runs again", id));

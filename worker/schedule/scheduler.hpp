@@ -198,7 +198,6 @@ class Scheduler {
   void preempt(const Relief& relief);
   void free_blocks(Sequence& sequence, const Completed& how);
   std::unique_ptr<Sequence> stop_running(Sequence& sequence);
-  bool id_in_use(const RequestId& engine_request_id) const;
 
   SchedulerLimits limits_;
   Tenancies tenancies_{limits_.tokens_per_block};

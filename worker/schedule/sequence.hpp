@@ -77,7 +77,7 @@ struct Sequence {
   std::vector<SequenceLease> leases() const {
     std::vector<SequenceLease> all{{request.lease, FailureScope::Tenant}};
     if (shared_lease) all.push_back({*shared_lease, FailureScope::Shared});
-    if (request.adapter) all.push_back({request.adapter->lease, FailureScope::Adapter});
+    if (request.adapter.use) all.push_back({request.adapter.use->lease, FailureScope::Adapter});
     return all;
   }
   /// Nothing for a lease that the sequence does not depend on.
@@ -144,9 +144,9 @@ struct Sequence {
   /// reads the adapter's matrices.
   TokenCounters::Count cost_of(std::uint64_t work, std::uint32_t weight) const {
     const TokenCounters::Count base = TokenCounters::cost(work, weight);
-    if (!request.adapter) return base;
+    if (!request.adapter.use) return base;
     return base +
-           static_cast<TokenCounters::Count>(static_cast<double>(base) * request.adapter_share);
+           static_cast<TokenCounters::Count>(static_cast<double>(base) * request.adapter.share);
   }
   /// How many of the next `n_rows` rows hold tokens that were known at the admission, were not
   /// cached then, and are computed for the first time.

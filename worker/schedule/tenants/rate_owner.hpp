@@ -1,8 +1,10 @@
-/// Names the owners of the limits that a request uses, and counts what it gives back to them.
+/// Names the owners of the limits that a request uses, and counts what it took from them and gives
+/// back.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <vector>
 
 #include "common/ids.hpp"
 #include "ipc/control/messages/common.hpp"
@@ -14,6 +16,13 @@ struct RateOwner {
   TenantId tenant;
   ApiKeyId key;  ///< Empty: the tenant itself.
   auto operator<=>(const RateOwner&) const = default;
+};
+
+/// What a request took from the limits of its tenant and key.
+struct RateCharge {
+  std::vector<RateOwner> owners;    ///< Of the limits that the request uses.
+  std::uint64_t unused_tokens = 0;  ///< Taken from the tokens per minute and not used.
+  std::uint64_t held_tokens = 0;    ///< Held against the tokens of the day.
 };
 
 /// What a request gives back while it runs or when it ends.

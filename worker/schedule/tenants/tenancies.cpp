@@ -203,17 +203,19 @@ std::string reason_of_refusal(const Tenancy& tenancy) {
 // -------------------------------------------------------------------- limits of tenants and keys
 
 void Tenancies::give_back_cached(PromptRequest& request, std::uint64_t tokens) {
-  const std::uint64_t given = std::min(tokens, request.unused_tokens);
-  request.unused_tokens -= given;
-  request.held_tokens -= std::min(given, request.held_tokens);
-  for (const RateOwner& owner : request.charged_to)
+  RateCharge& charge = request.rate_charge;
+  const std::uint64_t given = std::min(tokens, charge.unused_tokens);
+  charge.unused_tokens -= given;
+  charge.held_tokens -= std::min(given, charge.held_tokens);
+  for (const RateOwner& owner : charge.owners)
     returned_[owner].add({.unused_tokens = given, .held_tokens = given});
 }
 
 void Tenancies::give_back_rest(const PromptRequest& request) {
-  for (const RateOwner& owner : request.charged_to) {
+  const RateCharge& charge = request.rate_charge;
+  for (const RateOwner& owner : charge.owners) {
     returned_[owner].add(
-        {.unused_tokens = request.unused_tokens, .held_tokens = request.held_tokens, .ended = 1});
+        {.unused_tokens = charge.unused_tokens, .held_tokens = charge.held_tokens, .ended = 1});
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 struct Waits {
   PromptRequest request(const std::string& id, const std::string& adapter = "tuned") {
     PromptRequest made = rig.request("t", lease, id, rig.encode("Once upon a time"), 3);
-    made.adapter_name = adapter;
+    made.adapter.name = adapter;
     return made;
   }
   void submit(PromptRequest request) {

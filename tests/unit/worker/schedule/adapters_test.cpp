@@ -25,7 +25,7 @@ PromptRequest numbered_request(const SchedulerFixture& fixture, LeaseId lease,
                                const std::string& name, AdapterUse use) {
   PromptRequest request = fixture.request(lease, name);
   request.prompt = numbered(40);
-  request.adapter = std::move(use);
+  request.adapter.use = std::move(use);
   return request;
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("adapters: a tenant pays for a row the bytes of the adapter beside tho
     SchedulerFixture fixture;
     const LeaseId lease = fixture.lease(1, 90);
     PromptRequest request = numbered_request(fixture, lease, "r", std::move(use));
-    request.adapter_share = share;
+    request.adapter.share = share;
     fixture.submit(std::move(request));
     fixture.scheduler.admit(kNow);
     const TenantAccount& account = *fixture.tenancies().at(lease).account;

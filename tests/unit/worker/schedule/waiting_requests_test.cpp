@@ -17,8 +17,8 @@ struct Queue : PartsFixture {
   void add(const std::string& name, std::optional<TimePoint> deadline = {}) {
     PromptRequest added = request(tenancy, name, 4);
     added.deadline = deadline;
-    added.unused_tokens = 7;
-    added.charged_to = {{tenancy.tenant, {}}};
+    added.rate_charge.unused_tokens = 7;
+    added.rate_charge.owners = {{tenancy.tenant, {}}};
     waiting.add(std::move(added));
   }
   std::string order() const {
