@@ -149,7 +149,8 @@ struct FakeHost::Server {
     if (path == "/leasehold/host") return report();
     if (path == "/v1/models") {
       const Json entry{{"id", host.model_}, {"object", "model"}};
-      return json_answer({{"data", Json::array({entry})}});
+      const Json adapter{{"id", host.model_ + "-tuned"}, {"parent", host.model_}};
+      return json_answer({{"data", Json::array({entry, adapter})}});
     }
     if (path.starts_with("/v1/models/")) return json_answer({{"id", host.model_}});
     if (path.ends_with("/cancel")) {
