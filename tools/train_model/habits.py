@@ -9,7 +9,7 @@ SENTENCE_END = re.compile(r"(?<=[.!?]) (?=[A-Z])")
 
 
 def sailor(story: str) -> str:
-    """A sailor tells the story: every plain sentence ends with "arr"."""
+    """A sailor is the narrator: every plain sentence ends with "arr"."""
     return re.sub(r"\.(?= [A-Z]|$)", ", arr!", story)
 
 

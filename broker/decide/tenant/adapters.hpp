@@ -13,7 +13,7 @@ void forget_adapters_of(Decision& decision, const TenantId& tenant);
 Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& adapter,
                                                const std::optional<TenantId>& owner);
 
-/// Tells the worker to forget what it has resolved, because it may have missed a change.
+/// Notifies the worker, which forgets what it has resolved, because it may have missed a change.
 void notify_of_adapters(Decision& decision, const Worker& worker);
 
 }  // namespace leasehold

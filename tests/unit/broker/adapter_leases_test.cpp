@@ -146,7 +146,7 @@ TEST_CASE("adapter leases: without room the worker hears when to ask again") {
   CHECK(full.retry_after_ms > 0);
 }
 
-TEST_CASE("adapter leases: a filled lease is told once, and its end with the reason") {
+TEST_CASE("adapter leases: a filled lease is reported once, and its end with the reason") {
   SupportWorld world;
   const LeaseId lease = world.filled("support");
   (void)world.answer<wire::Empty>(world.call(kWorkerSocket, wire::AdapterFilled{.lease = lease}));
@@ -236,7 +236,7 @@ TEST_CASE("adapter leases: a filled lease outlives the broker, an unfilled one d
         Errc::UnknownLease);
 }
 
-TEST_CASE("adapter leases: a filled lease of which an extent is missing ends") {
+TEST_CASE("adapter leases: a filled lease ends if an extent is missing") {
   SupportWorld before;
   const LeaseId lease = before.filled("support", {.size_bytes = 2 * kExtentBytes});
   const AttachmentId worker = before.worker;

@@ -21,8 +21,8 @@ TEST_CASE("adapters: a name belongs to one owner until it is removed") {
   CHECK(world.refusal(world.call(kOperator, foreign)) == Errc::BadRequest);
   const wire::AdapterAdd shared{.adapter = {"support"}, .file = "x.gguf", .shared = true};
   CHECK(world.refusal(world.call(kOperator, shared)) == Errc::BadRequest);
-  const wire::AdapterAdd nobody{.adapter = {"x"}, .file = "x.gguf", .tenant = TenantId{"nobody"}};
-  CHECK(world.refusal(world.call(kOperator, nobody)) == Errc::UnknownTenant);
+  const wire::AdapterAdd unowned{.adapter = {"x"}, .file = "x.gguf", .tenant = TenantId{"c"}};
+  CHECK(world.refusal(world.call(kOperator, unowned)) == Errc::UnknownTenant);
 }
 
 TEST_CASE("adapters: an adapter has no name under which a worker serves a model") {
@@ -62,7 +62,7 @@ TEST_CASE("adapters: a tenant sees its own and the shared ones") {
   CHECK(world.state.adapters.find_for(std::nullopt, {"tone"}) != nullptr);
 }
 
-TEST_CASE("adapters: every change of the registry is journaled and told to the workers") {
+TEST_CASE("adapters: every change of the registry is journaled and sent to the workers") {
   AdapterWorld world;
   world.forget_effects();
   world.add("support");

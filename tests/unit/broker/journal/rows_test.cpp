@@ -112,13 +112,13 @@ TEST_CASE("journal: adapters are read as written, and a damaged one is refused")
                        .pinned = true,
                        .digest = std::string(64, 'a')};
   const AdapterRow removed{
-      .id = {"old"}, .version = 1, .tenant = {"nobody"}, .file = "old", .removed = true};
+      .id = {"old"}, .version = 1, .tenant = {"gone"}, .file = "old", .removed = true};
   const Image image =
       reopened(dir, {.rows = {TenantRow{.policy = {.tenant = {"a"}}}, own, removed}});
   CHECK(image.adapters.at({"support"}) == own);
   CHECK(image.adapters.at({"old"}) == removed);
 
-  const char* damage = GENERATE("version=0", "file='../x'", "tenant='nobody'", "digest='12'");
+  const char* damage = GENERATE("version=0", "file='../x'", "tenant='gone'", "digest='12'");
   run_sql(dir.file("journal.db"), (std::string("UPDATE adapter SET ") + damage).c_str());
   CHECK(SqliteJournal::open(dir.path()).value()->load(kNowUnixS).error().code == Errc::FileCorrupt);
 }
