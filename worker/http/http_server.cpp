@@ -89,9 +89,8 @@ Result<std::unique_ptr<Server>> Server::create(const Address& address, Dependenc
 }
 
 Server::~Server() {
-  state_->shared->cpu.stop();
-  state_->shared->cpu.join();  // its work posts values to `io`
-  state_->listener.reset();    // handlers that never ran may hold the state
+  state_->shared->pool.stop();  // its work posts values to `io`
+  state_->listener.reset();     // handlers that never ran may hold the state
 }
 
 std::string Server::listens_on() const {

@@ -2,11 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 
-#include "common/machine/process.hpp"
-#include "common/turns.hpp"
 #include "ipc/client/timers.hpp"
 #include "ipc/control/transport/queue_meter.hpp"
 #include "ipc/http/body_rate_limiter.hpp"
@@ -17,6 +13,7 @@
 #include "worker/http/http_server.hpp"
 #include "worker/http/keys/key_lease_holder.hpp"
 #include "worker/http/running_answers.hpp"
+#include "worker/http/work_pool.hpp"
 
 namespace leasehold::http {
 
@@ -49,12 +46,9 @@ struct Shared {
   KnownKeys known_keys;
   BodyRateLimiter body_rate_limiter;
   control::QueueShares<TenantId> unread;  ///< Bytes of answers that clients leave unread.
-  Turns<TenantId> turns;
   RunningAnswers running_answers;
   std::shared_ptr<BatchRunner> batches;  ///< Null without a store.
-  /// Runs work that would delay other connections. It has two threads, so that one tenant alone
-  /// cannot block the others.
-  boost::asio::thread_pool cpu{2};
+  WorkPool pool;
   std::function<void(Places::ConnectionId)> close_connection;
   bool closing = false;
   std::atomic<bool> draining = false;  ///< Set by another thread.
@@ -71,22 +65,6 @@ struct Shared {
   void note_failure(const TenantId& tenant, const Error& error) const {
     if (deps.want_part && status_of(error) == 429)
       deps.want_part({.tenant = tenant, .moved_from = {}});
-  }
-
-  /// Runs work of a tenant on another thread, where tenants take turns.
-  void run_on_pool(const TenantId& tenant, Turns<TenantId>::Work work) {
-    turns.add(tenant, std::move(work));
-    boost::asio::post(cpu, [this] {
-      static thread_local const bool is_set_up = set_up_parser();
-      if (is_set_up) turns.do_next();
-    });
-  }
-
- private:
-  static bool set_up_parser() {
-    set_thread_name("http-parse");
-    use_batch_scheduling();
-    return true;
   }
 };
 

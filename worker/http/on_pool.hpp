@@ -19,8 +19,8 @@ template <class T>
 boost::asio::awaitable<std::optional<T>> on_pool(Shared& shared, TenantId tenant,
                                                  std::move_only_function<T()> work) {
   AsyncValue<T> made(*shared.deps.io);
-  shared.run_on_pool(tenant,
-                     [work = std::move(work), give = made.giver()]() mutable { give(work()); });
+  shared.pool.run(tenant,
+                  [work = std::move(work), give = made.giver()]() mutable { give(work()); });
   co_return co_await made.take();
 }
 

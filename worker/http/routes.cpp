@@ -106,7 +106,7 @@ void parse(Shared& shared, const TenantId& tenant, std::shared_ptr<const ApiMode
                model = std::move(model), give = std::move(give)] {
     give(parse_confined(parse_body, body, *model, defaults));
   };
-  is_short ? work() : shared.run_on_pool(tenant, std::move(work));
+  is_short ? work() : shared.pool.run(tenant, std::move(work));
 }
 
 /// In a cell, the host that wrote the text may still use the tenant's limits.
@@ -167,9 +167,8 @@ awaitable<void> serve_embeddings(Shared& shared, const Caller& caller, RouteInpu
 awaitable<void> serve_off_thread(Shared& shared, const Caller& caller, HttpStream& stream,
                                  std::function<Answer()> work) {
   AsyncValue<Answer> made(*shared.deps.io);
-  shared.run_on_pool(caller.tenant, [work = std::move(work), give = made.giver()] {
-    give(answer_confined(work));
-  });
+  shared.pool.run(caller.tenant,
+                  [work = std::move(work), give = made.giver()] { give(answer_confined(work)); });
   auto answer = co_await made.take();
   if (answer) co_await stream.send(*std::move(answer));
 }

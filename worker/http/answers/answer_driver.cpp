@@ -225,8 +225,8 @@ void AnswerDriver::take(std::size_t choice, const wire::TokenEmitted& token) {
 /// is compiled again, away from the thread that sends all streams.
 awaitable<void> AnswerDriver::name_schema(Error refused) {
   AsyncValue<bool> checked(*shared_.deps.io);
-  shared_.run_on_pool(caller_.tenant, [format = request_.submit.sampling.response_format,
-                                       give = checked.giver()] { give(is_refused(format)); });
+  shared_.pool.run(caller_.tenant, [format = request_.submit.sampling.response_format,
+                                    give = checked.giver()] { give(is_refused(format)); });
   const auto is_schema = co_await checked.take();
   if (is_schema.value_or(false)) output_.name_schema(std::move(refused));
 }

@@ -113,8 +113,8 @@ void EmbeddingsDriver::fail_with(const Error& error, std::string param) {
 /// Writes the body on another thread: it may have millions of numbers.
 awaitable<void> EmbeddingsDriver::send_answer() {
   AsyncValue<Result<std::string>> written(*shared_.deps.io);
-  shared_.run_on_pool(caller_.tenant, [request = std::move(request_), vectors = std::move(vectors_),
-                                       usage = run_.progress().usage(), give = written.giver()] {
+  shared_.pool.run(caller_.tenant, [request = std::move(request_), vectors = std::move(vectors_),
+                                    usage = run_.progress().usage(), give = written.giver()] {
     give(catch_request_errors([&] { return embeddings_answer(request, vectors, usage); }));
   });
   auto body = co_await written.take();

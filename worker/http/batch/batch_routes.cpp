@@ -112,7 +112,7 @@ awaitable<void> create(Shared& shared, BatchRecord wanted, HttpStream& stream) {
   BatchStore* const store = shared.deps.batch_store;
   AsyncValue<Result<BatchRecord>> added(*shared.deps.io);
   const TenantId tenant = wanted.owner.tenant;
-  shared.run_on_pool(tenant, [store, batch = std::move(wanted), give = added.giver()]() mutable {
+  shared.pool.run(tenant, [store, batch = std::move(wanted), give = added.giver()]() mutable {
     give(add(*store, std::move(batch)));
   });
   const auto batch = co_await added.take();

@@ -109,7 +109,7 @@ awaitable<Result<void>> receive(Shared& shared, const TenantId& tenant, FileTran
       bytes += *piece;
     }
     AsyncValue<Result<void>> written(*shared.deps.io);
-    shared.run_on_pool(tenant, [receiving, bytes = std::move(bytes), give = written.giver()] {
+    shared.pool.run(tenant, [receiving, bytes = std::move(bytes), give = written.giver()] {
       give(receiving->form->add(bytes));
     });
     const auto result = co_await written.take();
@@ -138,8 +138,8 @@ awaitable<void> take_upload(Shared& shared, const Caller& caller, RouteInput inp
     co_return co_await stream.send(batch_refusal(received.error()));
   }
   AsyncValue<Answer> kept(*shared.deps.io);
-  shared.run_on_pool(caller.tenant,
-                     [store, receiving, give = kept.giver()] { give(keep(*store, *receiving)); });
+  shared.pool.run(caller.tenant,
+                  [store, receiving, give = kept.giver()] { give(keep(*store, *receiving)); });
   auto answer = co_await kept.take();
   if (answer) co_await stream.send(*std::move(answer));
 }
@@ -224,7 +224,7 @@ awaitable<void> serve_file_content(Shared& shared, const Caller& caller, RouteIn
   for (std::uint64_t at = 0; at < file->size_bytes && !stream.is_gone();) {
     const std::size_t size = std::min<std::uint64_t>(kWriteBytes, file->size_bytes - at);
     AsyncValue<Result<std::string>> read(*shared.deps.io);
-    shared.run_on_pool(caller.tenant, [fd, at, size, give = read.giver()] {
+    shared.pool.run(caller.tenant, [fd, at, size, give = read.giver()] {
       give(batch::read_at(fd->get(), at, size));
     });
     auto bytes = co_await read.take();
