@@ -65,7 +65,7 @@ void EngineRig::load_model() {
                                                     .tokenizer = tokenizer_.get(),
                                                     .sampler = &step_sampler_,
                                                     .proposer = make_proposer()});
-  engine_->lend_adapters(adapters_);
+  engine_->adapter_waits().lend(adapters_);
   engine_->bind_weights(map_weights());
   engine_->prepare_steps();
 }
@@ -180,7 +180,7 @@ LeaseId EngineRig::grant_adapter() {
   LeasedMapping mapping =
       required(LeasedMapping::map(object.fd(), options_.extent_bytes, MapAccess::ReadWrite));
   extents_registration_[lease].push_back(reach(mapping.base(), options_.extent_bytes));
-  engine_->add_adapter_extent(lease, id, std::move(mapping));
+  engine_->memory().add(lease, id, std::move(mapping));
   extents_[lease].emplace(id, std::move(object));
   return lease;
 }
@@ -236,7 +236,7 @@ AdapterUse EngineRig::load_adapter(const std::string& name, std::uint64_t seed,
 
 Result<void> EngineRig::submit(const PromptRequest& request) {
   Result<void> queued = fail(Errc::UnknownAdapter, "the adapter is not loaded");
-  engine_->submit(request, [&queued](const Result<AdapterUse>& use) {
+  engine_->adapter_waits().submit(request, [&queued](const Result<AdapterUse>& use) {
     queued = use ? Result<void>() : std::unexpected(use.error());
   });
   return queued;

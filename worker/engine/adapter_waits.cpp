@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "common/counted.hpp"
+#include "common/fair_shares.hpp"
+
 namespace leasehold {
 
 void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
@@ -17,8 +20,8 @@ void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
         fmt::format("adapter {} is unknown; this worker loads no adapters", request.adapter.name)));
   }
   // A request that can never run is refused before its adapter takes memory.
-  if (const auto checked = deps_.submissions->check(request); !checked)
-    return on_queued(std::unexpected(checked.error()));
+  for (const Result<void>& checked : {deps_.submissions->check(request), check_room(request)})
+    if (!checked) return on_queued(std::unexpected(checked.error()));
   deps_.submissions->note_arrival();
   const TenantId tenant = request.tenant;
   const std::string name = request.adapter.name;
@@ -26,6 +29,31 @@ void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
   waiting_.emplace(number, Waiting{std::move(request), std::move(on_queued)});
   service_->use(tenant, name,
                 [this, number](Result<AdapterUse> use) { loaded(number, std::move(use)); });
+}
+
+Result<void> AdapterWaits::check_room(const PromptRequest& request) const {
+  std::size_t of_lease = 0;
+  std::size_t of_tenant = 0;
+  for (const auto& [number, waiting] : waiting_) {
+    of_lease += waiting.request.lease == request.lease ? 1 : 0;
+    of_tenant += waiting.request.tenant == request.tenant ? 1 : 0;
+  }
+  const SchedulerLimits& limits = deps_.scheduler->fit().limits();
+  if (of_lease >= limits.max_waiting_per_lease) {
+    return fail(Errc::QuotaConcurrent,
+                fmt::format("lease {} has {} waiting for adapters; retry when one ends",
+                            to_string(request.lease), counted(of_lease, "request")));
+  }
+  const Tenancies& queued = deps_.scheduler->tenancies();
+  const ResourceShare share{.held = of_tenant + queued.waiting_of(request.tenant),
+                            .taken = waiting_.size() + queued.waiting_count(),
+                            .capacity = limits.max_waiting};
+  if (may_take_more(share)) return {};
+  return fail(Errc::QueueFull,
+              fmt::format("tenant {} has {} waiting, its share of a queue of {} that holds {}; "
+                          "retry later",
+                          request.tenant.value, counted(share.held, "request"), share.capacity,
+                          share.taken));
 }
 
 /// Does nothing for a request that no longer waits.

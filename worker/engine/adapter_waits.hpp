@@ -1,6 +1,9 @@
 /// Requests whose adapter is being loaded. They are not in the scheduler's queue, so they delay no
 /// other request of their lease.
 ///
+/// They are bounded as that queue is: by --max-waiting-per-lease, and with it by the tenant's share
+/// of --max-waiting.
+///
 /// A request waits from its submission until its adapter is loaded or cannot be, its lease ends,
 /// its deadline passes, or it is cancelled. Then it is queued, or refused with an error.
 ///
@@ -25,6 +28,7 @@ class AdapterWaits {
   /// All of these outlive the object.
   struct Dependencies {
     Submissions* submissions = nullptr;
+    const Scheduler* scheduler = nullptr;
     const EngineWeights* weights = nullptr;
     const LeaseChecks* leases = nullptr;
     const Clock* clock = nullptr;
@@ -39,9 +43,10 @@ class AdapterWaits {
     return service_ ? service_->leases() : std::vector<LeaseId>();
   }
 
-  /// Queues the request once its adapter is loaded. Errors, in `on_queued`: those of
-  /// Submissions::submit and of AdapterService::use; UnknownAdapter for a text that another version
-  /// began; TimedOut for its deadline, RequestCancelled.
+  /// Queues the request once its adapter is loaded. Calls `on_queued` once: before it returns, or
+  /// between two steps. Errors, in `on_queued`: those of Submissions::submit and of
+  /// AdapterService::use; QuotaConcurrent and QueueFull while too many wait for adapters; TimedOut
+  /// for its deadline, RequestCancelled.
   void submit(PromptRequest request, OnQueued on_queued);
   /// Returns false if no such request waits here.
   bool cancel(const RequestId& engine_request_id);
@@ -55,6 +60,7 @@ class AdapterWaits {
     PromptRequest request;
     OnQueued on_queued;
   };
+  Result<void> check_room(const PromptRequest& request) const;
   void loaded(std::uint64_t number, Result<AdapterUse> use);
   /// Refuses the requests for which `why_refused` returns an error.
   void refuse_if(

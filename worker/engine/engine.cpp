@@ -113,6 +113,7 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
                                           .leases = &leases_,
                                           .clock = deps_.clock}),
       adapter_waits_({.submissions = &submissions_,
+                      .scheduler = &scheduler_,
                       .weights = &weights_,
                       .leases = &leases_,
                       .clock = deps_.clock}) {}

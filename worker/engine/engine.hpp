@@ -146,11 +146,9 @@ class Engine {
   /// Does nothing for an extent that is mapped already.
   void add_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping,
                   wire::MemoryPool pool = wire::MemoryPool::Kv);
-  /// The same for a lease of scope Adapter, which has no blocks and no requests of its own.
-  void add_adapter_extent(LeaseId lease, ExtentId extent, LeasedMapping mapping) {
-    memory_.add(lease, extent, std::move(mapping));
-  }
-  const LeaseMemory& memory() const { return memory_; }
+  /// The memory of all leases. The extents of a lease of scope Adapter, which has no blocks and no
+  /// requests of its own, are added here.
+  LeaseMemory& memory() { return memory_; }
   using Adopted = LeasedRecords::Adopted;
   /// Finds the sequence records in the memory of a new lease, caches the prefixes that they
   /// describe, and clears the records. The same tenant's lease on a worker that died held this
@@ -174,13 +172,8 @@ class Engine {
   /// Lowers the token limit of a request with `may_shorten` to the most that the context, the
   /// tenant's max_blocks and its tokens per minute can ever allow. Called before `submit`.
   void shorten(PromptRequest& request) const { submissions_.shorten(request); }
-  /// Sets the source of adapters. Precondition: called once, before the first request.
-  void lend_adapters(AdapterService& service) { adapter_waits_.lend(service); }
-  /// Queues a request, after its adapter was loaded. Calls `on_queued` once: before it returns, or
-  /// between two steps. Errors, in `on_queued`: those of `submit` and of AdapterWaits::submit.
-  void submit(PromptRequest request, AdapterWaits::OnQueued on_queued) {
-    adapter_waits_.submit(std::move(request), std::move(on_queued));
-  }
+  /// Submits requests of tenants, which may name an adapter; gets the source of adapters.
+  AdapterWaits& adapter_waits() { return adapter_waits_; }
   /// Queues a request for the base model. While a part of the weights is revoked, requests wait in
   /// the same queue, and a full queue refuses with WeightsLoading. A rebind is then first refused
   /// with EngineLeaseFenced, once, so that the client learns of the recovery; when the client

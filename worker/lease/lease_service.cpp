@@ -169,8 +169,10 @@ void LeaseService::install(Engine& engine, const wire::LeaseGrant& grant,
 
 void LeaseService::install_adapter(Engine& engine, const wire::LeaseGrant& grant,
                                    std::vector<LeasedMapping> mapped) {
+  // A repeated grant must not move the memory, because matrices may lie in it.
   for (std::size_t i = 0; i < mapped.size(); ++i)
-    engine.add_adapter_extent(grant.lease, grant.extents[i], std::move(mapped[i]));
+    if (!engine.memory().has(grant.lease, grant.extents[i]))
+      engine.memory().add(grant.lease, grant.extents[i], std::move(mapped[i]));
   if (deps_.on_adapter_granted) deps_.on_adapter_granted(grant);
 }
 

@@ -64,7 +64,7 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
                  .clock = &opened_->clock}),
       stop_(stop_dependencies()) {
   loaded.revocations().set_server(serving_.server());
-  if (serving_.adapters() != nullptr) loaded.engine().lend_adapters(*serving_.adapters());
+  if (serving_.adapters() != nullptr) loaded.engine().adapter_waits().lend(*serving_.adapters());
 }
 
 StepReporter::Dependencies ReadyWorker::step_reporter_dependencies() {

@@ -15,8 +15,8 @@ struct Waits {
     return made;
   }
   void submit(PromptRequest request) {
-    rig.engine().submit(std::move(request),
-                        [this](Result<AdapterUse> queued) { answers.push_back(queued); });
+    rig.engine().adapter_waits().submit(
+        std::move(request), [this](Result<AdapterUse> queued) { answers.push_back(queued); });
   }
   AdapterUse adapter() {
     return std::make_shared<const LoadedAdapter>(
@@ -100,6 +100,24 @@ TEST_CASE("adapter waits: a request that can never run is refused before its ada
   waits.submit(std::move(request));
   CHECK(waits.refusal() == Errc::BadRequest);
   CHECK(waits.adapters.asked == 0);
+}
+
+TEST_CASE("adapter waits: requests that wait for adapters are bounded by the limits of the queue") {
+  Waits waits;
+  Errc expected{};
+  SECTION("of the lease") {
+    waits.rig.engine().set_queue_limits(100, 2);
+    expected = Errc::QuotaConcurrent;
+  }
+  SECTION("of the tenant") {
+    waits.rig.engine().set_queue_limits(4, 100);  // one owner alone gets half
+    expected = Errc::QueueFull;
+  }
+  for (const char* id : {"a", "b"}) waits.submit(waits.request(id));
+  CHECK(waits.answers.empty());
+  waits.submit(waits.request("c"));
+  CHECK(waits.refusal() == expected);
+  CHECK(waits.adapters.asked == 2);
 }
 
 TEST_CASE("adapter waits: a waiting request ends when it is cancelled, late or without its lease") {

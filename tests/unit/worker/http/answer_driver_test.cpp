@@ -173,7 +173,7 @@ TEST_CASE("http answer: log probabilities are written on the pool, not on the th
   std::promise<void> release;
   const std::shared_future<void> free = release.get_future().share();
   for (const char* other : {"B", "C"})  // one for each thread of the pool
-    scored.shared.run_on_pool({other}, [free] { free.wait(); });
+    scored.shared.pool.run({other}, [free] { free.wait(); });
   scored.world.emit(0, 3);
   scored.end_with_error(3, "MaxTokensReached");
   scored.world.settle();

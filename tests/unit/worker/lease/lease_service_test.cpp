@@ -286,4 +286,18 @@ TEST_CASE("grant: an adapter's memory is in the engine, and no request can run u
   CHECK(fixture.redeliveries().empty());
 }
 
+TEST_CASE("grant: a repeated grant leaves an adapter's memory where it is") {
+  Fixture fixture;
+  const LeaseId lease = fixture.rig.grant_adapter();
+  fixture.rig.engine().drop_lease(lease);
+  const auto grant = [&] {
+    fixture.grant_adapter(lease, {ExtentId{1'000}});
+    fixture.run_mapper();
+    fixture.run_engine();
+    return fixture.rig.engine().memory().extents(lease).front().base;
+  };
+  const Leased<std::byte> first = grant();
+  CHECK(grant() == first);
+}
+
 }  // namespace leasehold
