@@ -120,6 +120,11 @@ struct LeaseRecord {
   AttachmentId worker() const { return worker_of(lease); }
   LeaseState state() const { return state_of(lease); }
   bool is(LeaseState wanted) const { return state() == wanted; }
+  /// The name of the adapter; nothing for a lease of another scope.
+  std::optional<AdapterName> adapter() const {
+    const bool is_adapter = scope == wire::LeaseScope::Adapter;
+    return is_adapter ? std::optional(AdapterName{part}) : std::nullopt;
+  }
   /// Blocks that count against the tenant's quota.
   std::uint32_t quota_blocks() const {
     return is(LeaseState::Fenced) || charged_to_replacement ? 0 : charged_blocks;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "broker/books/adapter_registry.hpp"
+#include "broker/books/adapters/adapter_registry.hpp"
 #include "broker/books/api_keys.hpp"
 #include "broker/books/cell.hpp"
 #include "broker/books/extents.hpp"

@@ -340,33 +340,6 @@ void ServerEffects::perform(const effect::ReplyWhenJournaled& effect) {
   post_(JournalWritten{effect.call, effect.answer, unwritten_});
 }
 
-namespace {
-
-/// Does nothing if the connection has ended.
-template <class Message>
-void notify(const std::shared_ptr<control::Peer>& peer, const Message& message) {
-  if (peer != nullptr) peer->notify(std::string(Message::kMethod), {.body = message.to_json()});
-}
-
-}  // namespace
-
-void ServerEffects::perform(const effect::NotifyHolder& effect) {
-  notify(dependencies_.find_peer(effect.holder), effect.revoked);
-}
-
-void ServerEffects::perform(const effect::NotifyDraining& effect) {
-  notify(dependencies_.find_peer(effect.holder), effect.draining);
-}
-
-void ServerEffects::perform(const effect::NotifyAgent& effect) {
-  notify(dependencies_.find_peer(effect.agent), effect.changed);
-}
-
-void ServerEffects::perform(const effect::NotifyAdapters& effect) {
-  const WorkerLink* link = dependencies_.links.find(effect.worker);
-  if (link != nullptr) notify(link->peer, wire::AdaptersChanged{});
-}
-
 void ServerEffects::perform(const effect::AppendEvent& effect) {
   logger_.log(effect.event, effect.at);
   logger_.log_file(dependencies_.log.append(effect.event, effect.at));

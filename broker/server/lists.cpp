@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "broker/server/adapter_views.hpp"
 #include "broker/server/connections/operators.hpp"
 #include "broker/server/page.hpp"
-#include "broker/server/tenant_views.hpp"
-#include "broker/server/views.hpp"
+#include "broker/server/views/adapter_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
+#include "broker/server/views/views.hpp"
 #include "common/log.hpp"
 #include "common/utf8.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/server/connections/operators.hpp"
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "common/machine/service_manager.hpp"
 
 namespace leasehold {

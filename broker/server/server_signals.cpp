@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "common/log.hpp"
 #include "common/machine/service_manager.hpp"
 

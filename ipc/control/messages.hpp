@@ -16,7 +16,7 @@
 /// `worker.attach` are not cached: the broker decides these calls again.
 #pragma once
 
-#include "ipc/control/messages/adapters.hpp"
+#include "ipc/control/messages/adapters/adapters.hpp"
 #include "ipc/control/messages/audit.hpp"
 #include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/common.hpp"

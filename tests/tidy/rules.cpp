@@ -175,15 +175,11 @@ Findings handles_opened_outside_gate(const Sources& sources) {
 }
 
 Findings permits_outside_units(const Sources& sources) {
-  constexpr std::array<std::string_view, 9> kAllowed{"kernels/",
-                                                     "ipc/",
-                                                     "tests/",
-                                                     "worker/adapter/adapter_copy.",
-                                                     "worker/engine/leases/leased_records.",
-                                                     "worker/engine/propose/draft_proposer.",
-                                                     "worker/engine/stages/mask_preparation.",
-                                                     "worker/engine/stages/model_runner.",
-                                                     "worker/engine/token_drawer."};
+  constexpr auto kAllowed = std::to_array<std::string_view>(
+      {"kernels/", "ipc/", "tests/", "worker/adapter/adapter_copy.",
+       "worker/engine/leases/leased_records.", "worker/engine/propose/draft_proposer.",
+       "worker/engine/stages/mask_preparation.", "worker/engine/stages/model_runner.",
+       "worker/engine/token_drawer."});
   constexpr std::array<Pattern, 2> kHolding{{{"permit.open("}, {"LaunchPermit", true}}};
   return code_matching(sources, kHolding,
                        [&](std::string_view path) { return !starts_with_any(path, kAllowed); });

@@ -9,16 +9,16 @@
 
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
-#include "tools/brokerctl/adapter_calls.hpp"
 #include "tools/brokerctl/audit.hpp"
+#include "tools/brokerctl/changes/adapter_calls.hpp"
+#include "tools/brokerctl/changes/key_calls.hpp"
+#include "tools/brokerctl/changes/sleep.hpp"
 #include "tools/brokerctl/describe/describe.hpp"
 #include "tools/brokerctl/find_lease.hpp"
-#include "tools/brokerctl/key_calls.hpp"
 #include "tools/brokerctl/named.hpp"
 #include "tools/brokerctl/prefix_text.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/requests.hpp"
-#include "tools/brokerctl/sleep.hpp"
 #include "tools/brokerctl/timeline.hpp"
 #include "tools/brokerctl/views.hpp"
 #include "tools/brokerctl/wait/wait.hpp"
@@ -33,11 +33,11 @@ using wire::Json;
 /// The error when no lease matched. Only a tenant and an adapter can be without leases, because the
 /// broker refuses an unknown lease or part.
 std::unexpected<Error> nothing_revoked(const wire::LeaseRevoke& revoke) {
-  std::string tenant = revoke.tenant ? "tenant " + revoke.tenant->value : "it";
-  if (revoke.adapter) tenant = "adapter " + revoke.adapter->value;
+  std::string what = revoke.tenant ? "tenant " + revoke.tenant->value : "it";
+  if (revoke.adapter) what = "adapter " + revoke.adapter->value;
   return fail(
       Errc::UnknownLease,
-      fmt::format("nothing was revoked: {} has no live lease; see `brokerctl leases`", tenant));
+      fmt::format("nothing was revoked: {} has no live lease; see `brokerctl leases`", what));
 }
 
 template <class View>
@@ -101,14 +101,12 @@ class Runner {
     print(reply, status_table(TRY(client::parse_message<wire::StatusView>(reply))));
     return {};
   }
-
   Result<void> operator()(const ListOperatorActions& query) {
     const Json reply =
         TRY(dependencies_.call("operator_action.list", Json{{"limit", query.limit}}));
     print(reply, operator_actions_table(TRY(client::parse_items<wire::OperatorActionView>(reply))));
     return {};
   }
-
   Result<void> operator()(const ListLeases& query) {
     auto leases = TRY(client::all_pages<wire::LeaseView>(dependencies_.call));
     std::erase_if(leases, [&](const wire::LeaseView& lease) {
@@ -118,7 +116,6 @@ class Runner {
     if (leases.empty() && query.tenant) TRY(check_is_known(*query.tenant));
     return print_list(json_items(leases), leases_table(leases));
   }
-
   Result<void> operator()(const ListKeys& query) {
     auto keys = TRY(client::all_pages<wire::KeyView>(dependencies_.call));
     std::erase_if(keys, [&](const wire::KeyView& key) {
@@ -127,7 +124,6 @@ class Runner {
     if (keys.empty() && query.tenant) TRY(check_is_known(*query.tenant));
     return print_list(json_items(keys), keys_table(keys));
   }
-
   Result<void> operator()(const ListRequests& query) {
     const auto [rows, problem] = TRY(read_named_requests(query, named_.names, dependencies_));
     if (rows.requests.empty() && query.tenant) TRY(check_is_known(*query.tenant));
@@ -149,7 +145,6 @@ class Runner {
     if (cancelled.problem) return std::unexpected(*cancelled.problem);
     return {};
   }
-
   Result<void> operator()(const ListEvents& query) {
     return show_events(query, output_, dependencies_);
   }

@@ -56,11 +56,6 @@ std::uint32_t charged_to_others(State& state, const TenantId& tenant,
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(charged, ~std::uint32_t{0}));
 }
 
-static std::optional<AdapterName> adapter_of(const LeaseRecord& record) {
-  if (record.scope != wire::LeaseScope::Adapter) return std::nullopt;
-  return AdapterName{record.part};
-}
-
 /// Sends extents to the worker in one or more messages. For adopted extents, the last message names
 /// the lease that they come from. Precondition: the extents belong to this pool.
 void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
@@ -82,7 +77,7 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
             .adopted_from = is_last ? adopted_from : std::nullopt,
             .api_key = record.api_key.value.empty() ? std::nullopt : std::optional(record.api_key),
             .scavenger = record.scavenger,
-            .adapter = adapter_of(record),
+            .adapter = record.adapter(),
             .adapter_version = record.adapter_version}});
     ++record.grants_in_flight;
   }
@@ -178,15 +173,9 @@ void refuse_growth(Decision& decision, LeaseRecord& record, const GrantAnswered&
 
 /// The worker has mapped the first extents of the lease.
 void finish_opening(Decision& decision, LeaseRecord& record, CallId call) {
-  switch (record.scope) {
-    case wire::LeaseScope::Shared:
-      return start_fill(decision, record, call);
-    case wire::LeaseScope::Adapter:
-      return finish_adapter_open(decision, record, call);
-    case wire::LeaseScope::Engine:
-    case wire::LeaseScope::Tenant:
-      return finish_succession(decision, record, call);
-  }
+  if (record.scope == wire::LeaseScope::Shared) return start_fill(decision, record, call);
+  if (record.adapter()) return finish_adapter_open(decision, record, call);
+  finish_succession(decision, record, call);
 }
 
 void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& grant) {

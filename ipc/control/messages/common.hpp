@@ -13,7 +13,7 @@ namespace leasehold {
 /// Names an API key (ipc/control/tokens/api_key.hpp).
 using ApiKeyId = StrongName<struct ApiKeyTag>;
 
-/// Names an adapter, over all tenants of the broker (ipc/control/messages/adapters.hpp).
+/// Names an adapter, over all tenants of the broker (ipc/control/messages/adapters/adapters.hpp).
 using AdapterName = StrongName<struct AdapterTag>;
 
 /// Names a cell: hosts that share the limits of tenants (tools/cell/README.md).

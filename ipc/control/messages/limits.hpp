@@ -1,7 +1,7 @@
 /// Ranges that several messages share. The message headers state them in words.
 #pragma once
 
-#include "ipc/control/messages/adapters.hpp"
+#include "ipc/control/messages/adapters/adapters.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "ipc/segment/gate_set.hpp"

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "broker/server/tenant_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
 #include "tests/simulation/cell/host_worker.hpp"
 #include "tests/simulation/cell/mail_watch.hpp"
 #include "tests/simulation/cell/terms.hpp"

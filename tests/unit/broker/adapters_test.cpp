@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "broker/server/adapter_views.hpp"
+#include "broker/server/views/adapter_views.hpp"
 #include "tests/unit/broker/adapter_world.hpp"
 
 using namespace leasehold;

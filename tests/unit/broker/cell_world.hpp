@@ -1,7 +1,7 @@
 /// A host in a cell, as the broker sees it.
 #pragma once
 
-#include "broker/server/tenant_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
 #include "world.hpp"
 
 namespace leasehold {

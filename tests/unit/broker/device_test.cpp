@@ -1,7 +1,7 @@
 // Device memory: proof that its launches have ended, and which worker may get it next.
 #include <catch2/catch.hpp>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

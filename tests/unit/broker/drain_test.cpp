@@ -1,7 +1,7 @@
 /// Tenants and workers that are drained as a whole.
 #include <catch2/catch.hpp>
 
-#include "broker/server/tenant_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

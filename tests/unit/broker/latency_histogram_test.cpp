@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

@@ -1,7 +1,7 @@
 // Quarantined weights regions and their release.
 #include <catch2/catch.hpp>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

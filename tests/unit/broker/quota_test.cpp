@@ -2,8 +2,8 @@
 #include <catch2/catch.hpp>
 #include <numeric>
 
-#include "broker/server/tenant_views.hpp"
-#include "broker/server/views.hpp"
+#include "broker/server/views/tenant_views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

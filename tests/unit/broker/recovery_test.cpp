@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "broker/recovery/recovery_observer.hpp"
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

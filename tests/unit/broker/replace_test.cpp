@@ -3,8 +3,8 @@
 #include <random>
 
 #include "broker/decide/lease/succession.hpp"
-#include "broker/server/tenant_views.hpp"
-#include "broker/server/views.hpp"
+#include "broker/server/views/tenant_views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

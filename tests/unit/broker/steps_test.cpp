@@ -1,7 +1,7 @@
 // Sampled engine steps: the watches, the workers that sample, and the reports that count.
 #include <catch2/catch.hpp>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

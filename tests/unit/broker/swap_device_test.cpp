@@ -1,7 +1,7 @@
 // Two kinds of memory in one lease: KV memory of a card, and swap in host memory.
 #include <catch2/catch.hpp>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

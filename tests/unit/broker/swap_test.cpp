@@ -1,7 +1,7 @@
 // The second pool: host memory for the blocks of sequences that wait.
 #include <catch2/catch.hpp>
 
-#include "broker/server/tenant_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

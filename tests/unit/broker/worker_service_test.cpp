@@ -1,7 +1,7 @@
 /// A worker that cannot restore its weights gives its tenants up, and gets them again later.
 #include <catch2/catch.hpp>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

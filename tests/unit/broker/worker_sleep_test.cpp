@@ -1,7 +1,7 @@
 /// A worker that sleeps gives the memory of its weights to others, and keeps its other leases.
 #include <catch2/catch.hpp>
 
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/world.hpp"
 
 using namespace leasehold;

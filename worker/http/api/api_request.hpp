@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ipc/control/messages/adapters.hpp"
+#include "ipc/control/messages/adapters/adapters.hpp"
 #include "ipc/control/messages/tenant.hpp"
 #include "worker/http/api/body_field.hpp"
 #include "worker/text/chat/call_forms.hpp"

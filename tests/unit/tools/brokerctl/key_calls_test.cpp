@@ -1,5 +1,5 @@
 // Keys that are created: printed, revoked, or neither.
-#include "tools/brokerctl/key_calls.hpp"
+#include "tools/brokerctl/changes/key_calls.hpp"
 
 #include <catch2/catch.hpp>
 #include <fstream>

@@ -1,8 +1,8 @@
-#include "broker/books/adapter_registry.hpp"
+#include "broker/books/adapters/adapter_registry.hpp"
 
 #include <fmt/format.h>
 
-#include "ipc/control/messages/adapters.hpp"
+#include "ipc/control/messages/adapters/adapters.hpp"
 
 namespace leasehold {
 namespace {

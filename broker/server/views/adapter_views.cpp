@@ -1,4 +1,4 @@
-#include "broker/server/adapter_views.hpp"
+#include "broker/server/views/adapter_views.hpp"
 
 #include <algorithm>
 #include <map>

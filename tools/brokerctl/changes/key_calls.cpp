@@ -1,4 +1,4 @@
-#include "tools/brokerctl/key_calls.hpp"
+#include "tools/brokerctl/changes/key_calls.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 /// Runs `worker sleep` and `worker wake`.
 #pragma once
 
-#include "tools/brokerctl/printed.hpp"
+#include "tools/brokerctl/changes/printed.hpp"
 #include "tools/brokerctl/run.hpp"
 
 namespace leasehold::brokerctl {

@@ -1,5 +1,5 @@
 // Adapters.
-#include "ipc/control/messages/adapters.hpp"
+#include "ipc/control/messages/adapters/adapters.hpp"
 
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"

@@ -1,4 +1,4 @@
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "broker/server/tenant_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
 
 namespace leasehold {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tools/brokerctl/printed.hpp"
+#include "tools/brokerctl/changes/printed.hpp"
 #include "tools/brokerctl/run.hpp"
 
 namespace leasehold::brokerctl {

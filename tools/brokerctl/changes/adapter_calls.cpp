@@ -1,4 +1,4 @@
-#include "tools/brokerctl/adapter_calls.hpp"
+#include "tools/brokerctl/changes/adapter_calls.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "tools/brokerctl/sleep.hpp"
+#include "tools/brokerctl/changes/sleep.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
-#include "broker/server/tenant_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include "broker/decide/tenant/cell.hpp"
-#include "broker/server/views.hpp"
+#include "broker/server/views/views.hpp"
 
 namespace leasehold {
 namespace {
