@@ -8,6 +8,7 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
+#include "broker/decide/worker/unavailable.hpp"
 
 namespace leasehold {
 namespace {
@@ -51,6 +52,12 @@ CallResult pass_order(Decision& decision, const Caller& caller, const char* acti
   State& state = decision.state;
   if (state.adapters.find(order.adapter) == nullptr) return not_registered(order.adapter);
   const Worker& worker = *TRY(find_worker(state, order.worker));
+  if (worker.resuming) return std::unexpected(worker_reconnecting(worker.name));
+  if (worker.state != WorkerState::Ready) {
+    return fail(
+        Errc::NoModelLoaded,
+        fmt::format("worker {} has not loaded its model yet; retry once it is ready", worker.name));
+  }
   record_adapter_action(decision, caller, action, order.adapter, order.worker);
   decision.add(effect::SendAdapterOrder{worker.id, caller.call, std::move(order)});
   return std::nullopt;

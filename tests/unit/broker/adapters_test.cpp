@@ -115,6 +115,14 @@ TEST_CASE("adapters: an order goes to the worker with the owner, and its reply t
   CHECK(world.refusal(world.call(kOperator, nowhere)) == Errc::UnknownWorker);
 }
 
+TEST_CASE("adapters: an order to a worker that has not loaded its model is refused") {
+  AdapterWorld world;
+  world.add("support");
+  world.state.workers.find(world.worker)->state = WorkerState::Attached;
+  const wire::AdapterLoad early{.adapter = {"support"}, .worker = "w0"};
+  CHECK(world.refusal(world.call(kOperator, early)) == Errc::NoModelLoaded);
+}
+
 TEST_CASE("adapters: the removal of a tenant removes its adapters and revokes their leases") {
   AdapterWorld world;
   world.add("support");

@@ -53,7 +53,8 @@ struct AdapterRemove : Message<AdapterRemove> {
 
 /// `adapter.load`: the worker reads the adapter before the first request needs it. The broker
 /// passes the call on with `tenant` set. Reply: Empty, once the adapter is loaded. Errors:
-/// UnknownAdapter, UnknownWorker, and those of loading.
+/// UnknownAdapter; UnknownWorker, NoModelLoaded or BrokerLost for a worker that is not ready; those
+/// of loading.
 struct AdapterLoad : Message<AdapterLoad> {
   static constexpr std::string_view kMethod = "adapter.load";
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::None;
@@ -64,7 +65,7 @@ struct AdapterLoad : Message<AdapterLoad> {
 };
 
 /// `adapter.unload`: the worker closes the adapter when no sequence uses it. The broker passes the
-/// call on. Reply: Empty, at once. Errors: UnknownAdapter, UnknownWorker.
+/// call on. Reply: Empty, at once. Errors: as of `adapter.load`, without those of loading.
 struct AdapterUnload : Message<AdapterUnload> {
   static constexpr std::string_view kMethod = "adapter.unload";
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
