@@ -144,7 +144,8 @@ TEST_CASE("typed ends: after a running sequence is stopped or cancelled no logit
   const LeaseId lease = rig.grant("t");
   for (const char* id : {"ends", "stays", "waits"})
     REQUIRE(rig.submit(rig.request("t", lease, id, rig.encode(prompts()[0]), 6)));
-  rig.engine().set_quota({.tenant = {"t"}, .max_concurrent = 2, .max_blocks = 1u << 20});
+  rig.engine().submissions().set_quota(
+      {.tenant = {"t"}, .max_concurrent = 2, .max_blocks = 1u << 20});
   REQUIRE(rig.step());
   REQUIRE(rig.engine().cancel(RequestId{"waits"}));
   REQUIRE_FALSE(rig.engine().last_logits(RequestId{"stays"}).empty());  // it had no scratch

@@ -166,7 +166,7 @@ LeaseId EngineRig::grant(const std::string& tenant, std::uint32_t extents,
                          std::uint32_t max_concurrent) {
   const LeaseId lease = next_lease();
   engine_->add_lease({.lease = lease, .tenant = TenantId{tenant}});
-  engine_->set_quota(
+  engine_->submissions().set_quota(
       {.tenant = {tenant}, .max_concurrent = max_concurrent, .max_blocks = 1u << 20});
   grow(lease, extents);
   return lease;

@@ -11,7 +11,7 @@ namespace leasehold {
 
 void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
   if (request.adapter.name.empty()) {
-    const Result<void> queued = deps_.submissions->submit(std::move(request));
+    const Result<void> queued = submissions_.submit(std::move(request));
     return on_queued(queued ? Result<AdapterUse>() : std::unexpected(queued.error()));
   }
   if (service_ == nullptr) {
@@ -20,9 +20,9 @@ void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
         fmt::format("adapter {} is unknown; this worker loads no adapters", request.adapter.name)));
   }
   // A request that can never run is refused before its adapter takes memory.
-  for (const Result<void>& checked : {deps_.submissions->check(request), check_room(request)})
+  for (const Result<void>& checked : {submissions_.check(request), check_room(request)})
     if (!checked) return on_queued(std::unexpected(checked.error()));
-  deps_.submissions->note_arrival();
+  submissions_.note_arrival();
   const TenantId tenant = request.tenant;
   const std::string name = request.adapter.name;
   const std::uint64_t number = ++last_number_;
@@ -65,7 +65,7 @@ void AdapterWaits::loaded(std::uint64_t number, Result<AdapterUse> use) {
   request.adapter.use = *use;
   request.adapter.share =
       static_cast<double>((*use)->size_bytes) / static_cast<double>(deps_.weights->size_bytes());
-  const Result<void> queued = deps_.submissions->submit(std::move(request));
+  const Result<void> queued = submissions_.submit(std::move(request));
   on_queued(queued ? std::move(use) : std::unexpected(queued.error()));
 }
 

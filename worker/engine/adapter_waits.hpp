@@ -25,15 +25,11 @@ class AdapterWaits {
   /// Called once, with the adapter under which the request runs, or with null for the base model.
   using OnQueued = std::move_only_function<void(Result<AdapterUse>)>;
 
-  /// All of these outlive the object.
-  struct Dependencies {
-    Submissions* submissions = nullptr;
-    const Scheduler* scheduler = nullptr;
-    const EngineWeights* weights = nullptr;
-    const LeaseChecks* leases = nullptr;
-    const Clock* clock = nullptr;
-  };
-  explicit AdapterWaits(const Dependencies& dependencies) : deps_(dependencies) {}
+  AdapterWaits(std::uint32_t n_vocab, const Submissions::Dependencies& dependencies)
+      : deps_(dependencies), submissions_(n_vocab, dependencies) {}
+
+  /// Where requests are submitted that need no adapter, or have theirs.
+  Submissions& submissions() { return submissions_; }
 
   /// Without a service every adapter is unknown. Precondition: called once, before the first
   /// request; no answer of the service arrives after the object is destroyed.
@@ -66,7 +62,8 @@ class AdapterWaits {
   void refuse_if(
       const std::function<std::optional<Error>(const PromptRequest& request)>& why_refused);
 
-  Dependencies deps_;
+  Submissions::Dependencies deps_;
+  Submissions submissions_;
   AdapterService* service_ = nullptr;
   std::map<std::uint64_t, Waiting> waiting_;  // in the order of submission
   std::uint64_t last_number_ = 0;

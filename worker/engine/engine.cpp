@@ -108,15 +108,10 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
               .table = deps_.table,
               .clock = deps_.clock,
               .observer = deps_.observer}),
-      submissions_(config.model.n_vocab, {.scheduler = &scheduler_,
-                                          .weights = &weights_,
-                                          .leases = &leases_,
-                                          .clock = deps_.clock}),
-      adapter_waits_({.submissions = &submissions_,
-                      .scheduler = &scheduler_,
-                      .weights = &weights_,
-                      .leases = &leases_,
-                      .clock = deps_.clock}) {}
+      adapter_waits_(config.model.n_vocab, {.scheduler = &scheduler_,
+                                            .weights = &weights_,
+                                            .leases = &leases_,
+                                            .clock = deps_.clock}) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return ModelRunner::backend_limits(model, limits);
@@ -157,7 +152,7 @@ void Engine::drop_lease(LeaseId lease) {
 // --------------------------------------------------------------------------------------- requests
 
 Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text) {
-  submissions_.note_arrival();
+  submissions().note_arrival();
   TRY(weights_.check());
   if (leases_.completion_for(lease)) {
     return fail(Errc::LeaseRevoked,

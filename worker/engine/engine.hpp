@@ -131,7 +131,6 @@ class Engine {
 
   std::uint64_t kv_block_size_bytes() const { return memory_.block_size_bytes(); }
   void add_lease(Tenancy tenancy) { scheduler_.tenancies().add(std::move(tenancy)); }
-  void set_quota(const wire::TenantQuota& quota) { submissions_.set_quota(quota); }
   /// Unmaps all memory under this lease, which belongs to a tenant, a part of the weights or the
   /// proposer. Precondition: the lease is fenced (any thread once weights are bound, also during a
   /// step), or the lease is revoked and the caller is the engine's thread outside a unit. Returns
@@ -169,11 +168,10 @@ class Engine {
 
   // ---- requests
 
-  /// Lowers the token limit of a request with `may_shorten` to the most that the context, the
-  /// tenant's max_blocks and its tokens per minute can ever allow. Called before `submit`.
-  void shorten(PromptRequest& request) const { submissions_.shorten(request); }
   /// Submits requests of tenants, which may name an adapter; gets the source of adapters.
   AdapterWaits& adapter_waits() { return adapter_waits_; }
+  /// Quotas and limits of queues; whether a request has arrived.
+  Submissions& submissions() { return adapter_waits_.submissions(); }
   /// Queues a request for the base model. While a part of the weights is revoked, requests wait in
   /// the same queue, and a full queue refuses with WeightsLoading. A rebind is then first refused
   /// with EngineLeaseFenced, once, so that the client learns of the recovery; when the client
@@ -181,10 +179,7 @@ class Engine {
   /// Scheduler::submit and of RateAllowances::take, LeaseRevoked, LeaseFenced, Draining,
   /// NoModelLoaded; BadRequest for tokens outside the vocabulary. A request whose emitted tokens do
   /// not fit its grammar is queued, and ends with BadRequest once the engine has checked them.
-  Result<void> submit(PromptRequest request) { return submissions_.submit(std::move(request)); }
-  /// True if a request was submitted or a text was to be filled since the last call, even if it
-  /// was refused because the weights are revoked.
-  bool take_arrival() { return submissions_.take_arrival(); }
+  Result<void> submit(PromptRequest request) { return submissions().submit(std::move(request)); }
   /// Errors: those of Scheduler::cancel.
   Result<void> cancel(const RequestId& engine_request_id) {
     if (adapter_waits_.cancel(engine_request_id)) return {};
@@ -192,11 +187,6 @@ class Engine {
   }
   /// True while a request waits or runs.
   bool has_work() const { return scheduler_.has_work() || adapter_waits_.size() > 0; }
-  /// Requests that wait or run.
-  std::size_t request_count() const {
-    return adapter_waits_.size() + scheduler_.running().size() +
-           scheduler_.tenancies().waiting_count();
-  }
   /// Calls RequestMover::move.
   Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at) {
     return mover_.move(engine_request_id, to, called_at);
@@ -222,11 +212,6 @@ class Engine {
 
   /// The final fault of the device; nothing while it works.
   std::optional<Error> device_fault() const { return deps_.backend->fault(); }
-
-  /// Calls Scheduler::set_queue_limits.
-  void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
-    scheduler_.set_queue_limits(max_waiting, max_waiting_per_lease);
-  }
 
   /// Ends every request with this error.
   void end_all(const Error& error) {
@@ -268,7 +253,6 @@ class Engine {
   BlockTransfers transfers_;
   LeasedRecords records_;
   RequestMover mover_;
-  Submissions submissions_;
   AdapterWaits adapter_waits_;
   std::uint64_t step_ = 0;
 };

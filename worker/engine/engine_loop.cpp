@@ -59,7 +59,7 @@ void EngineLoop::run_command(Command& command) {
 
 /// Returns true if a request has arrived.
 bool EngineLoop::note_arrival() {
-  if (!engine_->take_arrival()) return false;
+  if (!engine_->submissions().take_arrival()) return false;
   sleep_.on_arrival();
   return true;
 }

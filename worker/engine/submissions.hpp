@@ -32,16 +32,22 @@ class Submissions {
 
   /// Sets the quota of the tenant here and in the scheduler.
   void set_quota(const wire::TenantQuota& quota);
-  /// Calls RequestFit::shorten with the most tokens that the tenant's allowance can ever permit.
+  /// Calls Scheduler::set_queue_limits.
+  void set_queue_limits(std::uint32_t max_waiting, std::uint32_t max_waiting_per_lease) {
+    deps_.scheduler->set_queue_limits(max_waiting, max_waiting_per_lease);
+  }
+  /// Lowers the token limit of a request with `may_shorten` to the most that the context, the
+  /// tenant's max_blocks and its tokens per minute can ever allow. Called before `submit`.
   void shorten(PromptRequest& request) const;
   /// Errors: those of Engine::submit.
   Result<void> submit(PromptRequest request);
   /// The errors of `submit` that do not depend on the tenant's rates, for a request that is to be
   /// submitted later.
   Result<void> check(const PromptRequest& request) const;
+  /// Called when a text is to be filled, or a request waits for its adapter.
   void note_arrival() { has_arrived_ = true; }
   /// True if `note_arrival` was called since the last call, or a request that may be queued was
-  /// submitted.
+  /// submitted, even if it was refused because the weights are revoked.
   bool take_arrival() { return std::exchange(has_arrived_, false); }
 
  private:

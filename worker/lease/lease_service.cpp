@@ -71,7 +71,7 @@ void LeaseService::on_call(const std::string& method, Payload params, Responder 
 
 Result<void> LeaseService::set_quota(const Json& body, Responder& respond) {
   const wire::TenantQuota quota = TRY(wire::TenantQuota::from_json(body));
-  deps_.loop->post([quota](Engine& engine) { engine.set_quota(quota); });
+  deps_.loop->post([quota](Engine& engine) { engine.submissions().set_quota(quota); });
   respond(empty_payload());
   return {};
 }

@@ -15,7 +15,7 @@ void reload_configuration(WorkerOptions& running, const ReloadOptions& read, Eng
   set_log_level(options->log_level);
   running.drain_timeout = options->drain_timeout;
   loop.post([limits = options->limits](Engine& engine) {
-    engine.set_queue_limits(limits.max_waiting, limits.max_waiting_per_lease);
+    engine.submissions().set_queue_limits(limits.max_waiting, limits.max_waiting_per_lease);
   });
   log_reload(reload);
 }

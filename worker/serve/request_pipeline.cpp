@@ -159,7 +159,7 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
   incoming.submit = {.request_id = incoming.submit.request_id,
                      .resumable = incoming.submit.resumable};  // frees the rest
   deps_.loop->post([this, incoming = std::move(incoming)](Engine& engine) mutable {
-    engine.shorten(incoming.prompt);
+    engine.submissions().shorten(incoming.prompt);
     if (incoming.prompt.may_shorten)
       incoming.answer.max_emitted_tokens = incoming.prompt.max_emitted_tokens;
     PromptRequest prompt = std::move(incoming.prompt);

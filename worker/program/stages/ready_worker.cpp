@@ -173,8 +173,10 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
               },
           .count_requests =
               [this](std::function<void(std::size_t)> done) {
-                loop_.post([done = std::move(done)](const Engine& engine) {
-                  done(engine.request_count());
+                loop_.post([done = std::move(done)](Engine& engine) {
+                  const Scheduler& scheduler = engine.scheduler();
+                  done(engine.adapter_waits().size() + scheduler.running().size() +
+                       scheduler.tenancies().waiting_count());
                 });
               },
           .is_answering = [this] { return http_.is_answering(); },

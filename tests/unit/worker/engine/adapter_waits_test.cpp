@@ -106,11 +106,11 @@ TEST_CASE("adapter waits: requests that wait for adapters are bounded by the lim
   Waits waits;
   Errc expected{};
   SECTION("of the lease") {
-    waits.rig.engine().set_queue_limits(100, 2);
+    waits.rig.engine().submissions().set_queue_limits(100, 2);
     expected = Errc::QuotaConcurrent;
   }
   SECTION("of the tenant") {
-    waits.rig.engine().set_queue_limits(4, 100);  // one owner alone gets half
+    waits.rig.engine().submissions().set_queue_limits(4, 100);  // one owner alone gets half
     expected = Errc::QueueFull;
   }
   for (const char* id : {"a", "b"}) waits.submit(waits.request(id));

@@ -13,10 +13,11 @@ struct LimitedRig : EngineRig {
   LeaseId lease = grant("t");
 
   void limit(std::uint32_t tokens_per_minute, std::uint32_t credit = 0) {
-    engine().set_quota({.tenant = {"t"},
-                        .max_concurrent = 8,
-                        .max_blocks = 1u << 20,
-                        .rates = {.tokens_per_minute = tokens_per_minute, .token_credit = credit}});
+    engine().submissions().set_quota(
+        {.tenant = {"t"},
+         .max_concurrent = 8,
+         .max_blocks = 1u << 20,
+         .rates = {.tokens_per_minute = tokens_per_minute, .token_credit = credit}});
   }
   PromptRequest sized(const std::string& id, std::uint32_t prompt_tokens, std::uint32_t emitted) {
     std::vector<TokenId> prompt(prompt_tokens);
@@ -108,14 +109,14 @@ TEST_CASE("tokens per minute: a default limit is lowered to what a minute holds"
   rig.limit(60, 20);
   PromptRequest request = rig.sized("default", 10, 200);
   request.may_shorten = true;
-  rig.engine().shorten(request);
+  rig.engine().submissions().shorten(request);
   CHECK(request.max_emitted_tokens == 50);
   REQUIRE(rig.submit(request));  // the prompt and one token are there
   CHECK(rig.wait_ms("other", 1) == 42'000);
   rig.run();
   CHECK(rig.outcome("default").tokens.size() == 50);
   PromptRequest asked = rig.sized("asked", 10, 200);
-  rig.engine().shorten(asked);
+  rig.engine().submissions().shorten(asked);
   CHECK(asked.max_emitted_tokens == 200);
   const Error refused = rig.submit(asked).error();
   CHECK(refused.code == Errc::BadRequest);
@@ -141,7 +142,8 @@ TEST_CASE("tokens per minute: a raised or lifted limit holds at once") {
   CHECK(rig.wait_ms("r", 5) == 6'000);
   rig.limit(6'000);
   CHECK(rig.wait_ms("r", 5) == 60);
-  rig.engine().set_quota({.tenant = {"t"}, .max_concurrent = 8, .max_blocks = 1u << 20});
+  rig.engine().submissions().set_quota(
+      {.tenant = {"t"}, .max_concurrent = 8, .max_blocks = 1u << 20});
   CHECK(rig.wait_ms("r", 6) == std::nullopt);
 }
 
