@@ -1,12 +1,12 @@
 /// The adapters of one worker: which versions are loaded or being loaded, who waits for them, and
 /// which one leaves when memory or a quota is short.
 ///
-///   use ─► resolve ─► Opening ──lease──► Filling ──filled──► Ready ──replaced, unloaded──►
-///   Draining
-///                        ▲ │ no room       │                   │                             │
-///                        └─┘ evict, retry  │ revoked           │ evicted, revoked            │
-///                        idle ▲                 │                   ▼ ▼ └─────────────────┘ gone
-///                        gone
+///   use ─► resolve ─► Opening ──lease──► Filling ──filled──► Ready ──unloaded──► Draining
+///
+///   Opening             no room: another adapter leaves, or the load waits
+///   Opening, Filling    replaced or failed: gone; its lease revoked: Opening again
+///   Ready               replaced or removed: Draining; evicted while idle, or revoked: gone
+///   Draining            idle, or revoked: gone; used after an unload: Ready again
 ///
 /// Invariants: an adapter that a request holds is not evicted. A name and version is loaded at most
 /// once. Each ticket is answered exactly once. A load that ends by an error gives its lease back. A

@@ -54,7 +54,7 @@ Result<std::uint64_t> AdapterCopy::copy(std::uint64_t max_bytes) {
   return done_bytes;
 }
 
-/// Leaves none of the owner's data in memory that a revocation does not reach.
+/// Clears the slice: a revocation does not reach this memory.
 void AdapterCopy::remove_slice() {
   std::vector<std::byte>& bytes = slices_.front().bytes;
   ::explicit_bzero(bytes.data(), bytes.size());

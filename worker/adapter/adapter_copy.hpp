@@ -32,6 +32,12 @@ class AdapterCopy {
   static Result<AdapterCopy> create(const Dependencies& dependencies, LeaseId lease,
                                     std::shared_ptr<AdapterReader> reader);
 
+  AdapterCopy(AdapterCopy&&) = default;
+  AdapterCopy& operator=(AdapterCopy&&) = delete;
+  ~AdapterCopy() {
+    while (!slices_.empty()) remove_slice();
+  }
+
   void add(AdapterSlice slice) { slices_.push_back(std::move(slice)); }
   std::size_t slices() const { return slices_.size(); }  ///< Added and not copied.
   bool is_done() const { return is_done_; }
