@@ -9,7 +9,7 @@ export function ownerOf(extent, leases) {
   if (extent.state === "Free" || !extent.lease) return kFree;
   const lease = leases.get(extent.lease);
   if (!lease) return `lease ${extent.lease}`;
-  return lease.scope === "shared" ? `shared text ${lease.part}` : lease.tenant;
+  return lease.tenant || `shared ${lease.scope === "adapter" ? "adapter" : "text"} ${lease.part}`;
 }
 
 const pools = (extents) => ["kv", "swap"].map((pool) => [pool, extents.filter((each) => each.pool === pool)]);

@@ -77,7 +77,8 @@ export function showHistory(history) {
   showPart("samples-more", times.length - shown.length, `The newest ${count(shown.length)} of ${count(times.length)} samples.`);
 }
 
-const holderOf = (lease) => lease.tenant || (lease.scope === "engine" ? `engine ${lease.part}` : `shared text ${lease.part}`);
+const kHolders = { engine: "engine", shared: "shared text", adapter: "adapter" };
+const holderOf = (lease) => (lease.scope in kHolders ? `${kHolders[lease.scope]} ${lease.part}` : lease.tenant);
 
 let chosen; // the lease whose clocks are drawn, once one was chosen
 
