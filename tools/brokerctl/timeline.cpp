@@ -26,9 +26,9 @@ std::optional<TimePoint> after_revoke(const LeaseView& lease, std::int64_t clock
   return TimePoint{lease.times.revoked_boottime_ns + clock_ns};
 }
 
-/// True for the lease of a published text, which has readers but not a holder.
-bool is_shared(const LeaseView& lease) {
-  return lease.scope == wire::LeaseScope::Shared;
+/// True for the leases of published texts and of adapters: requests under other leases read them.
+bool lacks_holder(const LeaseView& lease) {
+  return lease.scope == wire::LeaseScope::Shared || lease.scope == wire::LeaseScope::Adapter;
 }
 
 bool live(const LeaseView& lease) {
@@ -145,9 +145,8 @@ std::vector<TimelineStep> timeline_of(const LeaseView& lease) {
       {.name = "granted", .at = time(lease.times.granted_boottime_ns), .note = ""}};
   if (lease.drain_deadline_boottime_ns != 0) steps.push_back(drained(lease));
   for (const auto step : {revoked, refused, error, quiet, fenced, reusable, rebound}) {
-    // A published text has no holder: its readers get the error and continue under their own
-    // leases.
-    if (is_shared(lease) && (step == error || step == rebound)) continue;
+    // The readers get the error and continue under their own leases.
+    if (lacks_holder(lease) && (step == error || step == rebound)) continue;
     steps.push_back(step(lease));
   }
   // A stable sort, so that steps at the same time keep the order above: causes before effects.

@@ -103,15 +103,15 @@ TEST_CASE("timeline: a step without a time says why") {
   }
 }
 
-TEST_CASE("timeline: a published text has no holder, so no error of one and no rebind") {
+TEST_CASE("timeline: a published text or adapter has no holder, so no error of one and no rebind") {
   auto lease = complete_lease();
-  lease.scope = wire::LeaseScope::Shared;
+  lease.scope = GENERATE(wire::LeaseScope::Shared, wire::LeaseScope::Adapter);
   lease.tenant.clear();
   const auto steps = timeline_of(lease);
   for (const char* missing : {"error", "rebound"})
     CHECK(std::ranges::count(steps, missing, &TimelineStep::name) == 0);
   CHECK(step(steps, "quiet").at);
-  CHECK(timeline_json(lease, steps).at("scope") == "shared");
+  CHECK(timeline_json(lease, steps).at("scope") == wire::name(lease.scope));
 }
 
 TEST_CASE("timeline: quarantined memory is not reusable") {
