@@ -15,6 +15,7 @@ struct Asked {
   std::vector<std::int32_t> emitted = {};
   bool resumable = true;
   std::optional<LeaseId> lease = {};
+  std::string adapter_digest = {};
 };
 
 struct ResumeFixture : ServerFixture {
@@ -27,6 +28,7 @@ struct ResumeFixture : ServerFixture {
     request.max_emitted_tokens = kTokens;
     request.ignore_eos = true;
     request.resumable = asked.resumable;
+    request.adapter_digest = asked.adapter_digest;
     call(tenant, id, std::string(wire::RequestSubmit::kMethod), request.to_json());
   }
   void resume(TestTenant& tenant, const std::string& id, std::optional<std::uint32_t> after = {}) {
@@ -155,8 +157,11 @@ TEST_CASE("resumable request: the same submission continues the stream and gener
   CHECK(fixture.tokens_of(*ann).empty());
   CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);  // its stream was taken over
 
+  // What a session adds when it submits a text again does not make it another one.
   const auto late = fixture.tenant();
-  fixture.submit_and_answer(*late, "r", {.emitted = std::vector(all.begin(), all.begin() + 20)});
+  fixture.submit_and_answer(*late, "r",
+                            {.emitted = std::vector(all.begin(), all.begin() + 20),
+                             .adapter_digest = std::string(64, 'a')});
   fixture.run_until_ended(*late);
   CHECK(fixture.ids_of(*late, 20) == std::vector(all.begin() + 20, all.end()));
   CHECK(fixture.rig.engine().scheduler().running().all().empty());
