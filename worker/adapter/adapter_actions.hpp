@@ -88,7 +88,7 @@ struct CloseAdapterLease {
   bool operator==(const CloseAdapterLease&) const = default;
 };
 
-/// Tells a caller of `use` the result.
+/// Gives a caller of `use` the result.
 struct AnswerAdapterUse {
   AdapterTicket ticket;
   Result<AdapterUse> use;

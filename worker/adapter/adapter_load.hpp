@@ -16,7 +16,7 @@ namespace leasehold {
 struct AdapterLoad {
   enum class Phase : std::uint8_t {
     Opening,  ///< The file is read and the broker is asked for a lease.
-    Filling,  ///< The matrices are copied, then the broker is told.
+    Filling,  ///< The matrices are copied, then the broker is notified.
     Ready,    ///< Requests may use it.
     Draining  ///< Ready, but no new request uses it; it leaves when no request holds it.
   };

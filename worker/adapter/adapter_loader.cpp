@@ -107,7 +107,7 @@ TimePoint AdapterLoader::work(std::optional<Duration> step) {
   return has_slices() ? now() : due;
 }
 
-/// Tells the book of every lease that has ended.
+/// Notifies the book of every lease that has ended.
 void AdapterLoader::find_revoked(TimePoint now) {
   std::erase_if(granted_, [this](const auto& entry) {
     return deps_.copy.table->word_of(entry.first).state() != LeaseState::Live;

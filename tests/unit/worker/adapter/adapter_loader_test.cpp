@@ -248,7 +248,7 @@ TEST_CASE("adapter loader: a lease that ended before its answer arrived is repla
   CHECK(f.answer_of(0)->lease == second);
 }
 
-TEST_CASE("adapter loader: a revoked adapter is given to nobody, also before the next step") {
+TEST_CASE("adapter loader: a revoked adapter is given to no request, also before the next step") {
   Fixture f;
   const AdapterUse held = f.load();
   f.rig.revoke(held->lease);
@@ -296,7 +296,7 @@ TEST_CASE("adapter loader: beside running texts a load takes many steps") {
   f.resolve();
   f.open();
   const std::uint64_t units = f.rig.engine_gate().units_run();
-  f.turn(1us);  // 3 % of this step is no time for a copy
+  f.turn(1us);  // 3 % of this step is too short for a copy
   f.turn(1us);
   CHECK(f.rig.engine_gate().units_run() == units);
 
