@@ -8,6 +8,21 @@
 #include "common/fair_shares.hpp"
 
 namespace leasehold {
+namespace {
+
+/// Tokens that one version computed are not continued by another one.
+Result<void> check_version(const PromptRequest& request, const LoadedAdapter& adapter) {
+  const std::string& began_under = request.adapter.continued;
+  if (began_under.empty() || began_under == adapter.digest.hex()) return {};
+  return std::unexpected(
+      Error{Errc::UnknownAdapter,
+            fmt::format("the text began under another version of adapter {} than {}, the newest "
+                        "one; send the request again without its tokens",
+                        adapter.name, adapter.version),
+            FailureScope::Adapter});
+}
+
+}  // namespace
 
 void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
   if (request.adapter.name.empty()) {
@@ -62,6 +77,8 @@ void AdapterWaits::loaded(std::uint64_t number, Result<AdapterUse> use) {
   if (!found) return;
   auto& [request, on_queued] = found.mapped();
   if (!use) return on_queued(std::unexpected(use.error()));
+  if (const auto checked = check_version(request, **use); !checked)
+    return on_queued(std::unexpected(checked.error()));
   request.adapter.use = *use;
   request.adapter.share =
       static_cast<double>((*use)->size_bytes) / static_cast<double>(deps_.weights->size_bytes());

@@ -41,8 +41,8 @@ class AdapterWaits {
 
   /// Queues the request once its adapter is loaded. Calls `on_queued` once: before it returns, or
   /// between two steps. Errors, in `on_queued`: those of Submissions::submit and of
-  /// AdapterService::use; QuotaConcurrent and QueueFull while too many wait for adapters; TimedOut
-  /// for its deadline, RequestCancelled.
+  /// AdapterService::use; UnknownAdapter for a text that another version began; QuotaConcurrent and
+  /// QueueFull while too many wait for adapters; TimedOut for its deadline, RequestCancelled.
   void submit(PromptRequest request, OnQueued on_queued);
   /// Returns false if no such request waits here.
   bool cancel(const RequestId& engine_request_id);

@@ -27,7 +27,8 @@ Result<wire::TenantCheck> removed_tenants_of(Result<control::Payload> reply) {
 }
 
 Result<http::AdapterModels::Adapters> adapters_of(Result<control::Payload> reply) {
-  return TRY(wire::AdaptersVisible::from_json(TRY(std::move(reply)).body)).adapters;
+  const control::Payload answered = TRY(std::move(reply));
+  return TRY(wire::AdaptersVisible::from_json(answered.body)).adapters;
 }
 
 /// Null for a worker that loads no adapters.

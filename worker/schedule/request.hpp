@@ -23,7 +23,8 @@ namespace leasehold {
 
 /// The adapter under which a request runs.
 struct RequestAdapter {
-  std::string name;  ///< Empty: the base model.
+  std::string name;       ///< Empty: the base model.
+  std::string continued;  ///< Digest of the version that began the text; empty: not known.
 
   // Set by the engine (AdapterWaits), before the request is queued.
   AdapterUse use;      ///< Null: the base model.

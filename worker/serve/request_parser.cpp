@@ -20,6 +20,7 @@ BodyDigest digest_of(const wire::RequestSubmit& submission) {
   body.token.clear();
   body.emitted.clear();
   body.rebound_from.reset();
+  body.adapter_digest.clear();
   body.asked_at_unix_s.reset();
   body.x_request_id.clear();
   body.traceparent.clear();
@@ -65,7 +66,7 @@ Result<PromptRequest> RequestParser::parse_prompt(const IncomingRequest& incomin
                         .emitted = submit.emitted,
                         .rebound_from = submit.rebound_from,
                         .sampling = std::move(sampling),
-                        .adapter = {.name = submit.adapter},
+                        .adapter = {.name = submit.adapter, .continued = submit.adapter_digest},
                         .max_emitted_tokens = submit.max_emitted_tokens,
                         .may_shorten = submit.may_shorten,
                         .prompt_logprobs = submit.prompt_logprobs,

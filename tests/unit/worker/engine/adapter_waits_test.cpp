@@ -81,7 +81,7 @@ TEST_CASE("adapter waits: a text goes on under the version that began it, and un
   Waits waits;
   PromptRequest request = waits.request("r");
   const AdapterUse use = waits.adapter();
-  request.continued_adapter = is_same ? use->digest.hex() : ContentDigest{{2}}.hex();
+  request.adapter.continued = is_same ? use->digest.hex() : ContentDigest{{2}}.hex();
   waits.submit(std::move(request));
   waits.adapters.answer(use);
   if (is_same) {
