@@ -45,12 +45,13 @@ template <int kKeys, int kQueries, class Kv>
         sums[k][query] = _mm256_fmadd_ps(part, eight[query], sums[k][query]);
     }
   }
-  if (i < n) [[unlikely]]
+  if (i >= n) [[likely]]
+    return;
 #pragma GCC unroll 8
-    for (int dot = 0; dot < kKeys * kQueries; ++dot) {
-      __m256& sum = sums[dot / kQueries][dot % kQueries];
-      sum = add_last(sum, keys[dot / kQueries] + i, q[dot % kQueries] + i, n - i);
-    }
+  for (int dot = 0; dot < kKeys * kQueries; ++dot) {
+    __m256& sum = sums[dot / kQueries][dot % kQueries];
+    sum = add_last(sum, keys[dot / kQueries] + i, q[dot % kQueries] + i, n - i);
+  }
 }
 
 /// The dots reduced to 8 lanes: the first steps of the fold.
