@@ -79,10 +79,10 @@ Result<void> Submissions::take_allowance(PromptRequest& request) {
   const RateDemand demand{.tokens = all,
                           .needed = request.may_shorten ? std::min(all, at_least) : all,
                           .is_new_request = !request.rebound_from};
+  std::vector<RateOwner> owners =
+      TRY(allowances_.take(request.tenant, key, demand, deps_.clock->now()));
   request.rate_charge = {
-      .owners = TRY(allowances_.take(request.tenant, key, demand, deps_.clock->now())),
-      .unused_tokens = all,
-      .held_tokens = demand.needed};
+      .owners = std::move(owners), .unused_tokens = all, .held_tokens = demand.needed};
   return {};
 }
 
