@@ -149,8 +149,12 @@ TEST_CASE("retry decision: temporary errors are retried") {
        From::Stream, kRebinds, 0ms, false},
       {"the end of an adapter's lease", error_of_scope(Errc::LeaseRevoked, FailureScope::Adapter),
        From::Stream, kRebinds, 0ms, false},
-      {"adapters beyond the limit, which keep the lease", {Errc::QuotaAdapters, ""}, From::Worker,
-       kRebinds, 50ms, false}};
+      {"adapters beyond the limit, which keep the lease",
+       {Errc::QuotaAdapters, ""},
+       From::Worker,
+       kRebinds,
+       50ms,
+       false}};
   for (const Errc code : {Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
                           Errc::RebindRateLimited, Errc::NoModelLoaded})
     all.push_back({"temporary", {code, ""}, From::Broker, {.rebind = true}, 50ms});
@@ -221,14 +225,10 @@ TEST_CASE("retry decision: other errors are final") {
        error_of_scope(Errc::LeaseRevoked, FailureScope::Adapter),
        From::Stream,
        {.rebind = true, .had_lease = true, .failures = 1}},
-      {"an adapter whose file is gone",
-       error_of_scope(Errc::MissingWeight, FailureScope::Adapter),
-       From::Worker,
-       kRebinds},
+      {"an adapter whose file is gone", error_of_scope(Errc::MissingWeight, FailureScope::Adapter),
+       From::Worker, kRebinds},
       {"an adapter whose file has changed",
-       error_of_scope(Errc::FileCorrupt, FailureScope::Adapter),
-       From::Worker,
-       kRebinds},
+       error_of_scope(Errc::FileCorrupt, FailureScope::Adapter), From::Worker, kRebinds},
       {"an adapter that was removed", {Errc::UnknownAdapter, ""}, From::Worker, kRebinds}};
   for (const Errc code : {Errc::PoolExhausted, Errc::QuotaConcurrent, Errc::ConnectionLost,
                           Errc::RebindRateLimited, Errc::NoModelLoaded})
