@@ -20,7 +20,7 @@ struct OtherKind {
 
 constexpr OtherKind kOtherKinds[] = {
     {"adapter", "an adapter (LoRA)",
-     "merge it into its base model with llama-export-lora and give the result"},
+     "give its base model; --adapters and `brokerctl adapters add` load adapters"},
     {"controlvector", "a control vector", "give the model that it was made for"},
     {"mmproj", "a multimodal projector", "give the language model that it belongs to"},
     {"clip", "a multimodal projector (clip)", "give the language model that it belongs to"},

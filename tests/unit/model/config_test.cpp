@@ -138,8 +138,9 @@ TEST_CASE("config: a file that is not a model is refused with what it is and wha
   GgufBuilder vocabulary = GgufBuilder().set("general.architecture", "llama");
   add_tokenizer(vocabulary);
   check_refused({
-      {adapter, Errc::UnsupportedModel, "is an adapter (LoRA), not a model; merge it"},
-      {old_adapter, Errc::UnsupportedModel, "is an adapter (LoRA), not a model; merge it"},
+      {adapter, Errc::UnsupportedModel, "is an adapter (LoRA), not a model; give its base model"},
+      {old_adapter, Errc::UnsupportedModel,
+       "is an adapter (LoRA), not a model; give its base model"},
       {tiny_llama().set("general.type", "adapter"), Errc::UnsupportedModel, "is an adapter (LoRA)"},
       {GgufBuilder().set("general.type", "mmproj").set("general.architecture", "clip"),
        Errc::UnsupportedModel, "is a multimodal projector, not a model; give the language model"},
