@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "common/machine/confined.hpp"
-#include "ipc/http/async_value.hpp"
 #include "worker/http/answers/answer_output.hpp"
 #include "worker/http/answers/answer_run.hpp"
 #include "worker/http/api/choice_text.hpp"
@@ -224,10 +223,10 @@ void AnswerDriver::take(std::size_t choice, const wire::TokenEmitted& token) {
 /// The worker compiles a schema, and its refusal does not say which field is the cause. The schema
 /// is compiled again, away from the thread that sends all streams.
 awaitable<void> AnswerDriver::name_schema(Error refused) {
-  AsyncValue<bool> checked(*shared_.deps.io);
-  shared_.pool.run(caller_.tenant, [format = request_.submit.sampling.response_format,
-                                    give = checked.giver()] { give(is_refused(format)); });
-  const auto is_schema = co_await checked.take();
+  std::move_only_function<bool()> work = [format = request_.submit.sampling.response_format] {
+    return is_refused(format);
+  };
+  const auto is_schema = co_await on_pool<bool>(shared_, caller_.tenant, std::move(work));
   if (is_schema.value_or(false)) output_.name_schema(std::move(refused));
 }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/machine/confined.hpp"
-#include "ipc/http/async_value.hpp"
 #include "worker/http/answers/answer_run.hpp"
 #include "worker/http/on_pool.hpp"
 #include "worker/http/session_config.hpp"
@@ -112,12 +111,12 @@ void EmbeddingsDriver::fail_with(const Error& error, std::string param) {
 
 /// Writes the body on another thread: it may have millions of numbers.
 awaitable<void> EmbeddingsDriver::send_answer() {
-  AsyncValue<Result<std::string>> written(*shared_.deps.io);
-  shared_.pool.run(caller_.tenant, [request = std::move(request_), vectors = std::move(vectors_),
-                                    usage = run_.progress().usage(), give = written.giver()] {
-    give(catch_request_errors([&] { return embeddings_answer(request, vectors, usage); }));
-  });
-  auto body = co_await written.take();
+  std::move_only_function<Result<std::string>()> work = [request = std::move(request_),
+                                                         vectors = std::move(vectors_),
+                                                         usage = run_.progress().usage()] {
+    return catch_request_errors([&] { return embeddings_answer(request, vectors, usage); });
+  };
+  auto body = co_await on_pool<Result<std::string>>(shared_, caller_.tenant, std::move(work));
   if (!body) co_return;  // the server is stopping
   Answer answer;
   if (*body) {
