@@ -24,9 +24,10 @@ build_programs() {
 
 # absolute_paths NAME OPTIONS ARGUMENT...
 # Sets `arguments` to the ARGUMENTs, with the value after each of OPTIONS ("--model --text") made
-# absolute: the script changes its directory. Accepts --option=VALUE, and leaves "-" as it is.
+# absolute: the script changes its directory. Accepts --option=VALUE, leaves "-" as it is, and keeps the
+# name of a value NAME=PATH.
 absolute_paths() {
-  local name=$1 options=" $2 "
+  local name=$1 options=" $2 " prefix
   shift 2
   arguments=()
   while [[ $# -gt 0 ]]; do
@@ -35,7 +36,9 @@ absolute_paths() {
     fi
     if [[ $options == *" $1 "* ]]; then
       [[ $# -ge 2 ]] || { echo "$name: $1 needs a file" >&2; exit 2; }
-      if [[ $2 == - ]]; then arguments+=("$1" -); else arguments+=("$1" "$(realpath -m -- "$2")"); fi
+      prefix=
+      [[ ! $2 =~ ^[A-Za-z_][A-Za-z0-9_]*= ]] || prefix=${BASH_REMATCH[0]}
+      if [[ $2 == - ]]; then arguments+=("$1" -); else arguments+=("$1" "$prefix$(realpath -m -- "${2#"$prefix"}")"); fi
       shift
     else
       arguments+=("$1")

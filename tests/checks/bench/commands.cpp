@@ -24,6 +24,7 @@
 #include "tests/checks/bench/speculate_bench.hpp"
 #include "tests/checks/bench/state_bench.hpp"
 #include "tests/checks/bench/swap_bench.hpp"
+#include "tests/checks/local_model/local_model.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -57,6 +58,9 @@ struct StepConfig {
 };
 struct GateConfig {
   std::uint64_t units = 0;
+};
+struct SimdConfig {
+  std::string simd;
 };
 struct LaunchConfig {
   std::uint32_t threads = 2;
@@ -231,6 +235,10 @@ void describe(CLI::App& app, GateConfig& config) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
 }
 
+void describe(CLI::App& app, SimdConfig& config) {
+  add_simd(app, config.simd, "SIMD path; default: the fastest of this CPU");
+}
+
 void describe(CLI::App& app, LaunchConfig& config) {
   add_threads(app, config.threads);
   add_number(app, "--launches", config.launches, "Launches of each kind", 1, 10'000'000);
@@ -256,6 +264,11 @@ Result<Report> gate(const GateConfig& config) {
   const double gate_ns = TRY(measure_gate_ns(config.units));
   return Report{{{"gate_ns", gate_ns}, {"units", config.units}},
                 fmt::format("gate_ns={:.2f} units={}\n", gate_ns, config.units)};
+}
+
+Result<Report> simd_path(const SimdConfig& config) {
+  const std::string path{name(simd_path_or_best(config.simd))};
+  return Report{{{"simd", path}}, path + "\n"};
 }
 
 Result<nlohmann::json> launch(const LaunchConfig& config) {
@@ -313,6 +326,7 @@ std::vector<Command> commands() {
       command("engine", "Measure tokens per second in each arithmetic", measure_engine),
       command("figures", "Measure tokens per second once, for a comparison with another engine",
               measure_figures, dump, describe_figures),
+      command("simd", "Print the SIMD path that runs on this CPU", simd_path),
       {"peer", "Report tokens per second of this engine and of llama.cpp, from stdin", no_options,
        read_driver},
       {"peer-serve", "Report completions over HTTP of this engine and of llama.cpp, from stdin",

@@ -77,6 +77,7 @@ Result<nlohmann::json> measure_engine(const EngineBenchConfig& config) {
 
 Result<nlohmann::json> measure_figures(const EngineBenchConfig& config) {
   const auto model = TRY(load(config, Arithmetic::Int8));
+  TRY(model->forward(text_rows(1, config.prompt_tokens)));  // llama-bench warms up in this way
   Samples samples;
   TRY(add_round(*model, config, wall_time_ns, "figures.", samples));
   return figures_of(samples, Statistic::Median);

@@ -2,157 +2,136 @@
 
 The report is {"peer": {"version", "simd", "rounds", "prompt_tokens", FILE: {"format", "1_threads": {"ours", "peer",
 "ratio"}, ...}, ...}}. FILE is the name of the file without its extension, with _ for a dot. The figures are medians over the
-rounds of "decode", "batch_8", "batch_32" and "prefill", in tokens per second of wall-clock time.
+rounds of "decode", "batch_8", "batch_32" and "prefill", in tokens per second of wall-clock time. A further peer, given as
+NAME=DIR, has its version in "versions" and {"peer", "ratio"} of its own as NAME beside "ratio".
 """
 
 import argparse
+import contextlib
 import json
-import math
 import os
+import shlex
 import subprocess
 import sys
 
 import peer
+from peer_output import BATCHED, BATCHES, BENCH, parse_batches, parse_batches_table, parse_bench, parse_bench_table
 
-BENCH, BATCHED = "llama-bench", "llama-batched-bench"
 TEXT_TOKENS = 2  # per sequence, before decoding
 PEER_CONTEXT = 4096  # divided among its sequences
-BATCHES = {8: "batch_8", 32: "batch_32"}
 
 
-def malformed(program, what, text):
-    return peer.Failure("MalformedMessage",
-                        f'{program} printed {what}: "{text[:120]}"; use a llama.cpp that prints JSON lines')
-
-
-def objects_in(output, program):
-    """The lines that begin like an object. The programs also print empty lines and banners."""
-    objects = []
-    for line in output.splitlines():
-        if line.startswith("{"):
-            try:
-                objects.append(json.loads(line))
-            except ValueError as error:
-                raise malformed(program, "a line that is not JSON", line) from error
-    if not objects:
-        raise malformed(program, "no JSON line", output)
-    return objects
-
-
-def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def speed_in(one, field, threads):
-    """The value of the field, or None if the value or the number of threads is not usable."""
-    speed = one.get(field)
-    usable = one.get("n_threads") == threads and is_number(speed) and math.isfinite(speed) and speed > 0
-    return speed if usable else None
-
-
-def parse_bench(output, threads):
-    """(version, format, figures) of one run of llama-bench with a prompt and an answer."""
-    figures = {}
-    for one in objects_in(output, BENCH):
-        speed = speed_in(one, "avg_ts", threads)
-        words = [one.get(field) for field in ("build_commit", "build_number", "model_type")]
-        counts = [one.get(field) for field in ("n_prompt", "n_gen")]
-        if speed is None or not all(isinstance(word, (str, int)) for word in words) or not all(map(is_number, counts)):
-            raise malformed(BENCH, f"no usable result for {threads} threads", json.dumps(one))
-        if counts[0] > 0 and counts[1] == 0:
-            figures["prefill"] = speed
-        if counts[0] == 0 and counts[1] > 0:
-            figures["decode"] = speed
-    if len(figures) != 2:
-        raise malformed(BENCH, "no result for the prompt or none for the answer", output)
-    return f"{words[0]} ({words[1]})", words[2], figures
-
-
-def parse_batches(output, threads):
-    """The figures of one run of llama-batched-bench."""
-    figures = {}
-    for one in objects_in(output, BATCHED):
-        speed = speed_in(one, "speed_tg", threads)
-        if speed is None or not is_number(one.get("pl")):
-            raise malformed(BATCHED, f"no usable result for {threads} threads", json.dumps(one))
-        if one["pl"] in BATCHES:
-            figures[BATCHES[one["pl"]]] = speed
-    if len(figures) != len(BATCHES):
-        raise malformed(BATCHED, "no result for a batch of 8 or none for 32", output)
-    return figures
-
-
-def measure_ours(options, model, threads):
-    command = [os.path.join(options.bin_dir, "leasehold-bench"), "figures", "--model", model, "--threads",
-               str(threads), "--prompt-tokens", str(options.prompt_tokens), "--decoded-tokens",
-               str(options.decoded_tokens)]
+def run_bench(options, *arguments):
+    """What our program prints."""
+    command = [os.path.join(options.bin_dir, "leasehold-bench"), *arguments]
     if options.simd:
         command += ["--simd", options.simd]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode != 0:
         raise peer.Failure(done.returncode, done.stderr.decode(errors="replace").strip())
-    return json.loads(done.stdout)["figures"]
+    return done.stdout.decode()
+
+
+def measure_ours(options, model, threads):
+    return json.loads(run_bench(options, "figures", "--model", model, "--threads", str(threads), "--prompt-tokens",
+                                str(options.prompt_tokens), "--decoded-tokens", str(options.decoded_tokens)))["figures"]
 
 
 def measure_peer(programs, options, model, threads):
     """(version, format, figures) of one round."""
     common = ["-m", model, "-t", str(threads)]
-    version, form, figures = parse_bench(
-        programs.output_of(BENCH, *common, "-ngl", "0", "-p", str(options.prompt_tokens), "-n",
-                           str(options.decoded_tokens), "-r", "1", "-o", "jsonl"), threads)
-    batches = programs.output_of(BATCHED, *common, "-tb", str(threads), "-ngl", "0", "-c", str(PEER_CONTEXT), "-npp",
-                                 str(TEXT_TOKENS), "-ntg", str(options.decoded_tokens), "-npl",
-                                 ",".join(map(str, BATCHES)), "--output-format", "jsonl")
-    return version, form, figures | parse_batches(batches, threads)
+    bench = ["-ngl", "0", "-p", str(options.prompt_tokens), "-n", str(options.decoded_tokens), "-r", "1"]
+    batched = ["-tb", str(threads), "-ngl", "0", "-c", str(PEER_CONTEXT), "-npp", str(TEXT_TOKENS), "-ntg",
+               str(options.decoded_tokens), "-npl", ",".join(map(str, BATCHES))]
+    if not options.peer_tables:
+        bench += ["-o", "jsonl"]
+        batched += ["--output-format", "jsonl"]
+    output = programs.output_of(BENCH, *common, *bench, *options.peer_args)
+    version, form, figures = (parse_bench_table if options.peer_tables else parse_bench)(output, threads)
+    output = programs.output_of(BATCHED, *common, *batched, *options.peer_args)
+    return version, form, figures | (parse_batches_table if options.peer_tables else parse_batches)(output, threads)
 
 
 def key_of(path):
     return os.path.splitext(os.path.basename(path))[0].replace(".", "_")
 
 
-def measure_file(programs, options, path, report, before_round):
-    """Adds the figures of one file to the report."""
+def measure_file(peers, options, path, report, before_round):
+    """Adds the figures of one file to the report. `peers`: programs by name; the first name is empty."""
     file = report[key_of(path)] = {}
     for threads in options.threads or [1]:
-        ours, peers = [], []
+        ours, theirs = [], {name: [] for name in peers}
         for _ in range(options.rounds):
             before_round()
             ours.append(measure_ours(options, path, threads))
-            report["version"], file["format"], figures = measure_peer(programs, options, path, threads)
-            peers.append(figures)
-        file[f"{threads}_threads"] = peer.compared(ours, peers)
+            for name, programs in peers.items():
+                version, file["format"], figures = measure_peer(programs, options, path, threads)
+                theirs[name].append(figures)
+                if name:
+                    report.setdefault("versions", {})[name] = version
+                else:
+                    report["version"] = version
+        run = file[f"{threads}_threads"] = peer.compared(ours, theirs.pop(""))
+        for name, figures in theirs.items():
+            run[name] = {key: value for key, value in peer.compared(ours, figures).items() if key != "ours"}
 
 
 def measure(options, before_round):
     keys = [key_of(path) for path in options.model]
-    report = {"simd": options.simd or "best", "rounds": options.rounds, "prompt_tokens": options.prompt_tokens}
-    with peer.Programs(options.peer, [BENCH, BATCHED]) as programs:
-        for key in keys:
-            if keys.count(key) > 1:
-                raise peer.Failure("BadRequest", f"two models are named {key}; rename a file")
+    for key in keys:
+        if keys.count(key) > 1:
+            raise peer.Failure("BadRequest", f"two models are named {key}; rename a file")
+    report = {"simd": run_bench(options, "simd").strip(), "rounds": options.rounds, "prompt_tokens": options.prompt_tokens}
+    with contextlib.ExitStack() as stack:
+        peers = {name: stack.enter_context(peer.Programs(folder, [BENCH, BATCHED]))
+                 for name, folder in named_peers(options.peer).items()}
         for path in options.model:
-            measure_file(programs, options, path, report, before_round)
+            measure_file(peers, options, path, report, before_round)
     return {"peer": report}
+
+
+def named_peers(texts):
+    """{name: folder} of each DIR or NAME=DIR. The first one has an empty name."""
+    peers = {}
+    for text in texts:
+        name, separator, folder = text.rpartition("=")
+        name = name if peers else ""
+        if peers and (not separator or not name.isidentifier() or name in peers or name in ("ours", "peer", "ratio")):
+            raise peer.Failure("BadRequest", f"--peer {text} has no name of its own; give each further peer as NAME=DIR")
+        peers[name] = folder
+    return peers
+
+
+def rows_of(name, form, threads, run):
+    """A row for each figure and peer."""
+    others = {other: figures for other, figures in run.items() if other not in ("ours", "peer", "ratio")}
+    return [[name, form, threads, figure, f"{run['ours'][figure]:.1f}", f"{one['peer'][figure]:.1f}", f"{ratio:.2f}",
+             other or "llama.cpp"]
+            for other, one in {"": run, **others}.items() for figure, ratio in sorted(one["ratio"].items())]
 
 
 def text_of(report):
     """The report as a table."""
     everything = report["peer"]
-    rows = [[name, file["format"], threads, figure, f"{run['ours'][figure]:.1f}", f"{run['peer'][figure]:.1f}",
-             f"{ratio:.2f}"]
-            for name, file in sorted(everything.items()) if isinstance(file, dict)
+    rows = [row for name, file in sorted(everything.items()) if isinstance(file, dict) and name != "versions"
             for threads, run in sorted(file.items()) if isinstance(run, dict)
-            for figure, ratio in sorted(run["ratio"].items())]
-    return peer.table(["FILE", "FORMAT", "THREADS", "FIGURE", "OURS", "PEER", "RATIO"], "llllrrr", rows) + (
+            for row in rows_of(name, file["format"], threads, run)]
+    versions = [f"llama.cpp {everything['version']}"]
+    versions += [f"{name} {version}" for name, version in everything.get("versions", {}).items()]
+    return peer.table(["FILE", "FORMAT", "THREADS", "FIGURE", "OURS", "PEER", "RATIO", "NAME"], "llllrrrl", rows) + (
         f"Tokens per second, medians of {everything['rounds']} rounds; our SIMD path is {everything['simd']}; the peer is "
-        f"llama.cpp {everything['version']}.\n")
+        f"{', '.join(versions)}.\n")
 
 
 def parse_options(arguments):
     parser = argparse.ArgumentParser(prog="peer_ratios.py", description=__doc__.split("\n", 1)[0])
     peer.add_report_options(parser)
-    parser.add_argument("--peer", required=True, metavar="DIR",
-                        help="Folder with llama.cpp's llama-bench and llama-batched-bench")
+    parser.add_argument("--peer", required=True, action="append", metavar="[NAME=]DIR",
+                        help="Folder with llama.cpp's llama-bench and llama-batched-bench; repeatable, with a NAME for "
+                        "each further one")
+    parser.add_argument("--peer-args", type=shlex.split, default=[], metavar="TEXT",
+                        help='Further arguments of these programs: "-fa 1"')
+    parser.add_argument("--peer-tables", action="store_true", help="Read tables: the programs print no JSON lines")
     parser.add_argument("--model", action="append", required=True, help="GGUF model; repeatable")
     parser.add_argument("--threads", action="append", type=peer.in_range(1, 63), help="Compute threads; repeatable")
     parser.add_argument("--simd", choices=["scalar", "avx2", "avx-vnni", "avx512", "amx"],

@@ -8,6 +8,7 @@ import unittest
 
 import context
 import peer
+import peer_output
 import peer_ratios
 
 # Prints other speeds in each run: 10, 40, 20 for the answer, 1000 for the prompt.
@@ -24,6 +25,29 @@ echo "$@" >> "$0.arguments"
 echo '{"n_threads": 1, "pl": 8, "speed_tg": 80}'
 echo '{"n_threads": 1, "pl": 32, "speed_tg": 320}'
 """
+# As programs that print only tables, and that need an argument of their own.
+BENCH_TABLE = r"""#!/bin/sh
+[ "$*" != "${*%-fa 1}" ] || exit 2
+cat <<'END'
+| model                          |       size |     params | backend    | threads |            test |                  t/s |
+| ------------------------------ | ---------: | ---------: | ---------- | ------: | --------------: | -------------------: |
+| shape Q8_0                     | 639.45 MiB |   494.03 M | CPU        |       1 |            pp20 |        500.25 ± 1.50 |
+| shape Q8_0                     | 639.45 MiB |   494.03 M | CPU        |       1 |             tg2 |          5.00 ± 0.00 |
+
+build: fork (4)
+END
+"""
+BATCHED_TABLE = r"""#!/bin/sh
+[ "$*" != "${*%-fa 1}" ] || exit 2
+cat <<'END'
+main: n_kv_max = 4096, n_batch = 2048
+
+|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |
+|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|
+|     2 |      2 |    8 |     32 |    0.028 |   554.31 |    0.400 |    40.00 |    0.428 |    74.77 |
+|     2 |      2 |   32 |    128 |    0.070 |   914.00 |    0.400 |   160.00 |    0.470 |   272.34 |
+END
+"""
 FILE = "leasehold-stories-q8_0"
 LINE = {"build_commit": "abc1234", "build_number": 17, "model_type": "qwen2 1B Q8_0", "n_threads": 2}
 PROMPT = json.dumps(LINE | {"n_prompt": 512, "n_gen": 0, "avg_ts": 412.25}) + "\n"
@@ -34,11 +58,11 @@ BATCHES = "".join(json.dumps({"n_threads": 2, "pl": pl, "speed_tg": speed}) + "\
 
 class OutputTest(unittest.TestCase):
     def test_the_lines_of_a_prompt_and_an_answer_give_both_speeds_and_the_version(self):
-        self.assertEqual(peer_ratios.parse_bench(PROMPT + ANSWER, 2),
+        self.assertEqual(peer_output.parse_bench(PROMPT + ANSWER, 2),
                          ("abc1234 (17)", "qwen2 1B Q8_0", {"prefill": 412.25, "decode": 55.5}))
 
     def test_the_lines_of_two_batches_give_both_speeds_and_other_lines_none(self):
-        self.assertEqual(peer_ratios.parse_batches("banner\n\n" + BATCHES, 2), {"batch_8": 180.5, "batch_32": 210.25})
+        self.assertEqual(peer_output.parse_batches("banner\n\n" + BATCHES, 2), {"batch_8": 180.5, "batch_32": 210.25})
 
     def test_output_that_cannot_be_used_is_an_error_that_shows_it(self):
         both = PROMPT + ANSWER
@@ -48,8 +72,8 @@ class OutputTest(unittest.TestCase):
         wrong_batches = ["", BATCHES.split("\n", maxsplit=1)[0], BATCHES.replace('"pl": 32', '"pl": 31'),
                          BATCHES.replace("180.5", "-1"), BATCHES.replace("180.5", '"fast"'),
                          BATCHES.replace('"n_threads": 2', '"n_threads": 1')]
-        for parse, program, texts in ((peer_ratios.parse_bench, "llama-bench", wrong_bench),
-                                      (peer_ratios.parse_batches, "llama-batched-bench", wrong_batches)):
+        for parse, program, texts in ((peer_output.parse_bench, "llama-bench", wrong_bench),
+                                      (peer_output.parse_batches, "llama-batched-bench", wrong_batches)):
             for text in texts:
                 with self.subTest(program=program, text=text), self.assertRaises(peer.Failure) as raised:
                     parse(text, 2)
@@ -86,7 +110,7 @@ class RatiosTest(unittest.TestCase):
             self.assertEqual(run["ratio"][figure], ours / run["peer"][figure])
         text = (self.folder / "report/peer.txt").read_text()
         self.assertIn("llama.cpp fake (3)", text)
-        self.assertRegex(text, rf"(?m)^FILE +FORMAT +THREADS +FIGURE +OURS +PEER +RATIO\n{FILE} +shape Q8_0 +1_threads")
+        self.assertRegex(text, rf"(?m)^FILE +FORMAT +THREADS +FIGURE +OURS +PEER +RATIO +NAME\n{FILE} +shape Q8_0 +1_threads")
 
     def test_the_peer_gets_the_same_file_threads_prompt_and_batches(self):
         self.assertEqual(self.run_driver("--rounds", "1")[0], 0)
@@ -114,6 +138,40 @@ class RatiosTest(unittest.TestCase):
         code, _, errors = self.run_driver()
         self.assertEqual(code, peer.EXIT_CODES["FileNotFound"])
         self.assertIn("llama-batched-bench", errors)
+
+    def test_tables_and_arguments_of_a_program_without_json_lines_give_the_same_figures(self):
+        context.write_program(self.folder, "llama-bench", BENCH_TABLE)
+        context.write_program(self.folder, "llama-batched-bench", BATCHED_TABLE)
+        code, report, _ = self.run_driver("--rounds", "1", "--peer-tables", "--peer-args=-fa 1")
+        self.assertEqual((code, report["peer"]["version"]), (0, "fork (4)"))
+        self.assertEqual(report["peer"][FILE]["1_threads"]["peer"],
+                         {"decode": 5, "batch_8": 40, "batch_32": 160, "prefill": 500.25})
+
+    def test_tables_that_cannot_be_used_are_errors(self):
+        bench, batched = BENCH_TABLE.split("END'")[0], BATCHED_TABLE
+        wrong = [(peer_output.parse_bench_table, text) for text in
+                 ("", PROMPT, BENCH_TABLE.replace("tg2 ", "pp9 "), BENCH_TABLE.replace("5.00 ±", "none ±"),
+                  BENCH_TABLE.replace("|       1 |", "|       2 |"), bench)]
+        wrong += [(peer_output.parse_batches_table, text) for text in
+                  ("", batched.replace("|   32 |", "|   31 |"), batched.replace("40.00", "0.00"), batched.replace("B |", "X |"))]
+        for parse, text in wrong:
+            with self.subTest(parse=parse.__name__, text=text), self.assertRaises(peer.Failure) as raised:
+                parse(text, 1)
+            self.assertEqual(raised.exception.exit_code, peer.EXIT_CODES["MalformedMessage"])
+
+    def test_a_further_peer_has_a_name_a_version_and_a_ratio_of_its_own(self):
+        with tempfile.TemporaryDirectory() as other:
+            context.write_program(pathlib.Path(other), "llama-bench", BENCH.replace("1000", "100").replace("fake", "fork"))
+            context.write_program(pathlib.Path(other), "llama-batched-bench", BATCHED)
+            code, report, _ = self.run_driver("--rounds", "1", "--peer", f"fork={other}")
+            self.assertEqual(code, 0)
+            for without_name in (other, f"={other}", f"ratio={other}"):
+                self.assertEqual(self.run_driver("--peer", without_name)[0], peer.EXIT_CODES["BadRequest"])
+        run = report["peer"][FILE]["1_threads"]
+        self.assertEqual((report["peer"]["versions"], run["peer"]["prefill"]), ({"fork": "fork (3)"}, 1000))
+        self.assertEqual(run["fork"]["peer"]["prefill"], 100)
+        self.assertEqual(run["fork"]["ratio"]["prefill"], run["ours"]["prefill"] / 100)
+        self.assertRegex((self.folder / "report/peer.txt").read_text(), r"(?m)1_threads +prefill .* fork$")
 
     def test_two_files_of_one_name_and_a_model_that_cannot_be_read_are_errors(self):
         self.assertEqual(self.run_driver("--model", f"/elsewhere/{FILE}.gguf")[0], peer.EXIT_CODES["BadRequest"])

@@ -174,6 +174,7 @@ TEST_CASE("bench: each limit in the tree is of a subcommand") {
   const auto& [file, subcommand] =
       GENERATE(table<std::string, std::string>({{"bench_limits.json", "revoke"},
                                                 {"avx2_peer_limits.json", "peer"},
+                                                {"avx512_peer_limits.json", "peer"},
                                                 {"quick_gateway_limits.json", "gateway"},
                                                 {"quick_http_limits.json", "http"},
                                                 {"quick_recover_limits.json", "recover"},
