@@ -148,7 +148,7 @@ bool Agent::has_lost_broker() {
 
 HostRecord Agent::next_record() {
   const Duration ttl = membership_.next_ttl(config_.ttl(), clock_.now());
-  HostRecord record{.beat = {random_bits()},
+  HostRecord record{.beat = membership_.next_beat({random_bits()}),
                     .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count(),
                     .is_draining = is_draining_};
   if (broker_.is_lost_for(kBrokerSilent)) return record;

@@ -76,24 +76,24 @@ void HostAgent::beat() {
   if (is_beating_ || has_lost_broker()) return;
   is_beating_ = true;
   const Duration ttl = membership_->next_ttl(terms_.config.ttl(), now());
-  const HostRecord record{.beat = {network_.random()()},
+  const HostRecord record{.beat = membership_->next_beat({network_.random()()}),
                           .ttl_ms = std::chrono::ceil<milliseconds>(ttl).count()};
   etcd::Transaction call = membership_->next_call(record).value();
   if (network_.has(PlantedBug::BeatWithoutCompare) && membership_->is_member())
     call.conditions.clear();
   membership_->sent(record, now());
   file_ = membership_->saved();
-  network_.call(machine_, std::move(call),
-                in_this_life([this, record](const etcd::TransactionReply& reply) {
-                  is_beating_ = false;
-                  if (network_.has(PlantedBug::ValidityFromReply) && reply.succeeded)
-                    membership_->sent(record, now());
-                  const auto change = membership_->replied(reply);
-                  if (change == MembershipChange::Renewed)
-                    network_.count(reply.succeeded ? Counted::Renewals : Counted::OwnBeatsFound);
-                  beaten(change);
-                }),
-                in_this_life([this] { is_beating_ = false; }));
+  network_.call(
+      machine_, std::move(call), in_this_life([this, record](const etcd::TransactionReply& reply) {
+        is_beating_ = false;
+        if (network_.has(PlantedBug::ValidityFromReply) && reply.succeeded)
+          membership_->sent({.beat = {record.beat.value + 1}, .ttl_ms = record.ttl_ms}, now());
+        const auto change = membership_->replied(reply);
+        if (change == MembershipChange::Renewed)
+          network_.count(reply.succeeded ? Counted::Renewals : Counted::OwnBeatsFound);
+        beaten(change);
+      }),
+      in_this_life([this] { is_beating_ = false; }));
 }
 
 /// A host whose broker takes no ceiling runs nothing after the TTL. It then lets itself be expired.

@@ -12,6 +12,11 @@ TimePoint ceiling_of(const SentBeat& beat) {
   return beat.ttl == Duration::zero() ? kNoCeiling : beat.sent + beat.ttl - kCeilingMargin;
 }
 
+/// A TTL of zero has no end.
+bool is_shorter(Duration ttl, Duration than) {
+  return ttl != Duration::zero() && (than == Duration::zero() || ttl < than);
+}
+
 }  // namespace
 
 void Membership::resume(SavedMembership saved) {
@@ -20,6 +25,10 @@ void Membership::resume(SavedMembership saved) {
   modified_ = saved.modified;
   ceiling_ = saved.ceiling;
   sent_ = std::move(saved.sent);
+}
+
+BeatId Membership::next_beat(BeatId fresh) const {
+  return sent_.size() < kMaxSent ? fresh : sent_.back().beat;
 }
 
 Result<etcd::Transaction> Membership::next_call(const HostRecord& record) const {
@@ -47,9 +56,15 @@ Duration Membership::time_to_beat(Duration ttl, TimePoint now) const {
 }
 
 /// From now on others may see this beat and count from it. So a shorter TTL applies at once.
+/// A repeated number counts from when it was first sent, with the shorter TTL.
 void Membership::sent(const HostRecord& record, TimePoint now) {
-  sent_.push_back({record.beat, now, record.ttl()});
-  if (sent_.size() > kMaxSent) sent_.erase(sent_.begin());
+  const bool is_repeated = !sent_.empty() && sent_.back().beat == record.beat;
+  if (!is_repeated) {
+    expects(sent_.size() < kMaxSent, "no beat is forgotten");
+    sent_.push_back({record.beat, now, record.ttl()});
+  } else if (is_shorter(record.ttl(), sent_.back().ttl)) {
+    sent_.back().ttl = record.ttl();
+  }
   if (is_member()) ceiling_ = std::min(ceiling_, ceiling_of(sent_.back()));
 }
 

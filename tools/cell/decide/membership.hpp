@@ -6,7 +6,8 @@
 ///
 /// The outcome of a call whose reply is lost is not known. So the host keeps what it sent since the
 /// last known outcome, and finds its own number in the next refusal. Only a number that this
-/// process sent counts; any other one means that the membership has ended.
+/// process sent counts; any other one means that the membership has ended. A call may arrive
+/// minutes later: a member of etcd that was stopped carries out what waited at its socket.
 ///
 /// Time is an argument, on CLOCK_BOOTTIME. Threads: one.
 #pragma once
@@ -65,7 +66,11 @@ class Membership {
   /// sent.
   void resume(SavedMembership saved);
 
-  /// The transaction that joins or beats with this record, whose beat has not been used before. One
+  /// The number of the next beat: `fresh`, a number that was never used, or the newest again while
+  /// the outcomes of kMaxSent others are not known. None of those may be forgotten, because any of
+  /// them may be the one that arrives.
+  BeatId next_beat(BeatId fresh) const;
+  /// The transaction that joins or beats with this record, which has the number of `next_beat`. One
   /// call at a time: `sent`, then `replied` unless the outcome is not known. Errors: those of
   /// text_of(HostRecord).
   Result<etcd::Transaction> next_call(const HostRecord& record) const;

@@ -84,6 +84,47 @@ TEST_CASE("membership: a beat whose reply was lost is recognised, and another nu
   CHECK(other.membership.owner()->incarnation > owner->incarnation);
 }
 
+TEST_CASE(
+    "membership: however many replies were lost, the host knows the beat that arrives at last") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  std::vector<etcd::Transaction> waiting;  // at the socket of a member of etcd that was stopped
+  for (std::uint64_t number = 2; number < 600; ++number) {
+    const HostRecord beat = record(host.membership.next_beat({number}).value);
+    waiting.push_back(host.membership.next_call(beat).value());
+    host.membership.sent(beat, at(seconds(number)));
+  }
+  const auto saved = host.membership.saved();
+  CHECK(saved->sent.size() == Membership::kMaxSent);
+  const std::size_t first = GENERATE(0, 1, 62, 63, 64, 597);
+  REQUIRE(etcd.execute(waiting[first]).succeeded);
+  for (const auto& late : waiting) CHECK_FALSE(etcd.execute(late).succeeded);
+
+  const HostRecord next = record(host.membership.next_beat({600}).value);
+  const auto call = host.membership.next_call(next).value();
+  host.membership.sent(next, at(seconds(600)));
+  CHECK(host.membership.replied(etcd.execute(call)).value() == MembershipChange::Renewed);
+  const Duration sent = seconds(2 + std::min(first, Membership::kMaxSent - 1));
+  CHECK(host.ceiling() == sent + kTtl - kCeilingMargin);
+  CHECK(host.beat(601, seconds(601)) == MembershipChange::Renewed);
+  CHECK(host.ceiling() == seconds(631) - kCeilingMargin);
+}
+
+TEST_CASE("membership: a repeated number has the shortest of its TTLs") {
+  ModelledEtcd etcd;
+  MemberHost host(etcd);
+  host.beat(1, {});
+  for (std::uint64_t number = 2; number < 2 + Membership::kMaxSent; ++number)
+    host.beat(number, seconds(1), false);
+  const auto [ttl, shortest] = GENERATE(table<Duration, Duration>(
+      {{seconds(20), seconds(20)}, {seconds(0), kTtl}, {seconds(40), kTtl}}));
+  const BeatId again = host.membership.next_beat({99});
+  CHECK(again == host.membership.saved()->sent.back().beat);
+  host.beat(again.value, seconds(2), false, ttl);
+  CHECK(host.membership.saved()->sent.back() == SentBeat{again, at(seconds(1)), shortest});
+}
+
 TEST_CASE("membership: the next beat is due by the sending of the newest one that arrived") {
   ModelledEtcd etcd;
   MemberHost host(etcd);
