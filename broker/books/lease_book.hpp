@@ -13,19 +13,12 @@
 
 #include "broker/books/lease.hpp"
 #include "broker/books/lease_index.hpp"
+#include "broker/books/pending_calls.hpp"
 #include "broker/books/rebind_limiter.hpp"
 #include "broker/books/rows.hpp"
 #include "ipc/control/messages.hpp"
 
 namespace leasehold {
-
-/// Extents of one pool sent to the worker, and the call that waits for them.
-struct PendingGrant {
-  CallId call;
-  MemoryPool pool = MemoryPool::Kv;
-  std::set<ExtentId> waiting;
-  std::optional<Error> refused;
-};
 
 struct LeaseRecord {
   AnyLease lease;
@@ -50,13 +43,10 @@ struct LeaseRecord {
   /// The highest max_blocks that the tenant has had since the grant, without the current one. Not
   /// journaled.
   std::uint32_t earlier_max_blocks = 0;
-  std::vector<PendingGrant> grants;  ///< While not `acquired`, the first entry is the acquire.
-  bool acquired = false;             ///< True once the acquire was answered.
+  PendingCalls calls;
+  bool acquired = false;  ///< True once the acquire was answered.
   /// The token that the acquire took from the rebind limit. Not journaled.
   std::optional<RebindToken> rebind;
-  std::vector<CallId> shrinks;
-  std::vector<CallId> late_shrinks;    ///< Callers got TimedOut; the worker may still answer.
-  std::set<ExtentId> unclaimed;        ///< Extents of growths that were answered TimedOut.
   std::optional<LeaseId> replaced_by;  ///< The lease that was charged instead of this one.
   std::optional<LeaseId> replaces;     ///< The inverse of replaced_by.
   /// Set if the replaced lease was live at the grant of this one. Not journaled.
@@ -75,9 +65,6 @@ struct LeaseRecord {
   RegionId region;
   std::string model;  ///< Model name, as shown to operators.
   std::string part;
-  /// The call that waits for memory and the journal, for the fill, or for the memory of the lease
-  /// that this one replaces on another worker.
-  std::optional<CallId> open_call;
 
   // Members for leases of scope Shared. `part` is the name of the text. `charged_blocks` counts the
   // published blocks, which are charged to no tenant; it is 0 until the fill is done.
@@ -95,10 +82,6 @@ struct LeaseRecord {
   TimePoint drain_deadline;   ///< Zero: not draining.
   /// The reason of the revocation at the drain deadline.
   RevokeReason drain_reason = RevokeReason::DrainDeadline;
-  std::uint32_t grants_in_flight = 0;  ///< Grants sent to the worker and not answered.
-  /// When the wait for the worker's answers about this lease began; each answer restarts it. Zero:
-  /// no call is pending.
-  TimePoint call_pending_since;
   bool sent_to_worker = false;  ///< The lease's descriptors have left the broker.
   bool fenced_during_grant = false;
   /// The lease was restored from the journal, and its worker, which has not resumed yet, may still
@@ -120,6 +103,8 @@ struct LeaseRecord {
   AttachmentId worker() const { return worker_of(lease); }
   LeaseState state() const { return state_of(lease); }
   bool is(LeaseState wanted) const { return state() == wanted; }
+  /// True while the acquire waits for the worker.
+  bool is_acquiring() const { return !acquired && !calls.grants.empty(); }
   /// The name of the adapter; nothing for a lease of another scope.
   std::optional<AdapterName> adapter() const {
     const bool is_adapter = scope == wire::LeaseScope::Adapter;

@@ -19,7 +19,7 @@ TimePoint time_of(const LeaseRecord& record) {
 
 /// Zero unless the lease is Live: for a revoked lease, the fence timeout replaces the call timeout.
 TimePoint call_pending_since(const LeaseRecord& record) {
-  return record.is(LeaseState::Live) ? record.call_pending_since : TimePoint{};
+  return record.is(LeaseState::Live) ? record.calls.waiting_since : TimePoint{};
 }
 
 /// The tenant whose KV memory the lease is; an adapter's owner runs no requests under its lease.

@@ -108,7 +108,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
   for (const ProvenLease* proven : fenced) {
     LeaseRecord& record = decision.state.leases.at(proven->lease);
     ++decision.state.leases_fenced;
-    record.fenced_during_grant = record.grants_in_flight > 0;
+    record.fenced_during_grant = record.calls.grants_in_flight > 0;
     record_lease(decision, record);
     scrub_fenced(decision, record);
     ask_for_memory(decision, record, std::holds_alternative<NeverMapped>(proven->proof));

@@ -27,7 +27,7 @@ namespace leasehold {
 class GrantObserver {
  public:
   static std::optional<NeverMapped> observe(const LeaseRecord& record) {
-    if (record.grants_in_flight != 0 || record.sent_to_worker) return std::nullopt;
+    if (record.calls.grants_in_flight != 0 || record.sent_to_worker) return std::nullopt;
     return NeverMapped(record.id());
   }
 };
@@ -41,8 +41,8 @@ void fence_if_never_mapped(Decision& decision, const LeaseRecord& record) {
 
 /// The reason of the revocation is Released because the holder never received the lease.
 void abandon_acquire(Decision& decision, LeaseRecord& record, const Error& why) {
-  const CallId call = record.grants.front().call;
-  record.grants.clear();
+  const CallId call = record.calls.grants.front().call;
+  record.calls.grants.clear();
   give_back_rebind(decision.state, record);
   revoke_leases(decision, std::vector{record.id()}, RevokeReason::Released);
   fence_if_never_mapped(decision, record);
@@ -79,7 +79,7 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
             .scavenger = record.scavenger,
             .adapter = record.adapter(),
             .adapter_version = record.adapter_version}});
-    ++record.grants_in_flight;
+    ++record.calls.grants_in_flight;
   }
   note_call_sent(decision, record);
 }
@@ -95,14 +95,14 @@ void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest&
   PendingGrant grant{
       .call = request.call, .pool = request.pool, .waiting = {taken.begin(), taken.end()}};
   grant.waiting.insert(request.adopted.begin(), request.adopted.end());
-  record.grants.push_back(std::move(grant));
+  record.calls.grants.push_back(std::move(grant));
   send_grants(decision, record, request.pool, request.adopted, record.adopted_from);
   send_grants(decision, record, request.pool, taken);
 }
 
 void ask_for_extents(Decision& decision, LeaseRecord& record, MemoryPool pool,
                      std::uint32_t count) {
-  record.late_shrinks.push_back(kInternalCall);
+  record.calls.late_shrinks.push_back(kInternalCall);
   decision.add(effect::SendReclaim{record.worker(), record.id(), kInternalCall, count, pool});
   note_call_sent(decision, record);
 }
@@ -135,9 +135,9 @@ void reassign_pending_holder(Decision& decision, const Caller& caller, CallId fi
   if (reassign_waiting(decision, caller, first)) return;
   for (const LeaseId id : decision.state.leases.open_leases()) {
     LeaseRecord& record = decision.state.leases.at(id);
-    const bool waits = !record.acquired && !record.grants.empty();
-    if ((waits && record.grants.front().call == first) || record.open_call == first)
-      set_holder(decision, caller, record);
+    const PendingCalls& calls = record.calls;
+    const bool acquires = record.is_acquiring() && calls.grants.front().call == first;
+    if (acquires || calls.open == first) set_holder(decision, caller, record);
   }
 }
 
@@ -185,15 +185,6 @@ void finish_grant(Decision& decision, LeaseRecord& record, const PendingGrant& g
   decision.reply(grant.call, resized(decision.state, record, grant.pool));
 }
 
-PendingGrant* find_pending(LeaseRecord& record, const GrantAnswered& answered) {
-  for (PendingGrant& grant : record.grants) {
-    if (!answered.extents.empty() && grant.waiting.contains(answered.extents.front())) {
-      return &grant;
-    }
-  }
-  return nullptr;
-}
-
 /// Notes that the worker can reach this device memory until it exits.
 void note_lent(Decision& decision, const LeaseRecord& record, std::span<const ExtentId> extents) {
   for (const ExtentId id : extents) {
@@ -218,7 +209,7 @@ void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswe
   std::uint32_t late = 0;
   MemoryPool pool = MemoryPool::Kv;
   for (const ExtentId extent : answered.extents) {
-    if (record.unclaimed.erase(extent) != 0) ++late;
+    if (record.calls.unclaimed.erase(extent) != 0) ++late;
     if (const auto* found = decision.state.extents.find(extent)) pool = found->pool;
   }
   if (late == 0) return;  // the extents were sent again for lease.attach, or answered before
@@ -231,7 +222,7 @@ void handle_late_reply(Decision& decision, LeaseRecord& record, const GrantAnswe
 }
 
 void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& answered) {
-  PendingGrant* pending = find_pending(record, answered);
+  PendingGrant* pending = record.calls.grant_of(answered.extents);
   if (pending == nullptr) return handle_late_reply(decision, record, answered);
   const bool closed = refused_with(answered, Errc::ConnectionLost);
   if (answered.refused && !record.acquired && !closed) {
@@ -239,7 +230,7 @@ void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& 
   }
   if (worker_refused(answered)) refuse_growth(decision, record, answered);
   if (refused_with(answered, Errc::TimedOut)) {
-    record.unclaimed.insert(answered.extents.begin(), answered.extents.end());
+    record.calls.unclaimed.insert(answered.extents.begin(), answered.extents.end());
   }
   if (answered.refused) pending->refused = answered.refused;
   for (const ExtentId extent : answered.extents) pending->waiting.erase(extent);
@@ -250,7 +241,8 @@ void handle_reply(Decision& decision, LeaseRecord& record, const GrantAnswered& 
   } else {
     finish_grant(decision, record, *pending);
   }
-  std::erase_if(record.grants, [](const PendingGrant& grant) { return grant.waiting.empty(); });
+  std::erase_if(record.calls.grants,
+                [](const PendingGrant& grant) { return grant.waiting.empty(); });
 }
 
 }  // namespace
@@ -386,8 +378,8 @@ void decide_event(Decision& decision, const GrantAnswered& answered) {
   LeaseRecord& record = **found;
   // After a timeout the grant stays in flight, because the worker may still map it.
   const bool arrived = !refused_with(answered, Errc::TimedOut);
-  if (arrived && record.grants_in_flight > 0) {
-    --record.grants_in_flight;
+  if (arrived && record.calls.grants_in_flight > 0) {
+    --record.calls.grants_in_flight;
     note_call_answered(decision, record);
   }
   record.sent_to_worker = record.sent_to_worker || answered.sent;

@@ -111,7 +111,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::LeaseShrink& shrink) {
   LeaseRecord& record = *TRY(find_resizable(decision.state, caller, shrink.lease, shrink.extents));
-  record.shrinks.push_back(caller.call);
+  record.calls.shrinks.push_back(caller.call);
   decision.add(effect::SendReclaim{record.worker(), record.id(), caller.call, shrink.extents});
   note_call_sent(decision, record);
   return std::nullopt;
@@ -121,12 +121,13 @@ void decide_event(Decision& decision, const ReclaimAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
   if (!found || !(*found)->is(LeaseState::Live)) return;  // revoked meanwhile
   LeaseRecord& record = **found;
-  const bool waited_for = std::erase(record.shrinks, answered.call) != 0;
-  if (!waited_for && !erase_one(record.late_shrinks, answered.call)) return;
+  const bool waited_for = std::erase(record.calls.shrinks, answered.call) != 0;
+  if (!waited_for && !erase_one(record.calls.late_shrinks, answered.call)) return;
   if (!answered.extents) {
     // The worker may still answer after a timeout; the broker then accepts the extents.
     const bool silent = answered.extents.error().code == Errc::TimedOut;
-    silent ? record.late_shrinks.push_back(answered.call) : note_call_answered(decision, record);
+    silent ? record.calls.late_shrinks.push_back(answered.call)
+           : note_call_answered(decision, record);
     if (waited_for) decision.reply(answered.call, std::unexpected(answered.extents.error()));
     return;
   }

@@ -27,16 +27,8 @@ std::string_view after_end(wire::LeaseScope scope) {
 
 void answer_pending_calls(Decision& decision, LeaseRecord& record) {
   const auto revoked = require_live(record);
-  for (const PendingGrant& grant : record.grants) {
-    decision.reply(grant.call, std::unexpected(revoked.error()));
-  }
-  for (const CallId call : record.shrinks) {
+  for (const CallId call : record.calls.take_callers())
     decision.reply(call, std::unexpected(revoked.error()));
-  }
-  if (record.open_call) decision.reply(*record.open_call, std::unexpected(revoked.error()));
-  record.grants.clear();
-  record.shrinks.clear();
-  record.open_call.reset();
 }
 
 void notify_holder(Decision& decision, const LeaseRecord& record) {

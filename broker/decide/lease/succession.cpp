@@ -113,16 +113,16 @@ bool may_arrive(const Decision& decision, const LeaseRecord& old) {
 }
 
 /// Ends the old lease, and gives its memory to the new one once no worker maps it. Answers the call
-/// without the memory once it cannot arrive any more. Precondition: `open_call` is set.
+/// without the memory once it cannot arrive any more. Precondition: `calls.open` is set.
 void hand_over(Decision& decision, LeaseRecord& by) {
   State& state = decision.state;
   const LeaseRecord* old = state.leases.find_open(*by.replaces);
   if (old != nullptr && old->is(LeaseState::Live)) revoke_for_handover(decision, *old);
   const bool arrives =
       old != nullptr && is_memory_awaited(state, *old) && may_arrive(decision, *old);
-  if (!arrives) return answer(decision, by, *std::exchange(by.open_call, std::nullopt));
+  if (!arrives) return answer(decision, by, *std::exchange(by.calls.open, std::nullopt));
   if (!is_retained(state, *old) || !is_unmapped_everywhere(state, *old)) return;
-  const CallId call = *std::exchange(by.open_call, std::nullopt);
+  const CallId call = *std::exchange(by.calls.open, std::nullopt);
   const Adoption adoption{.from = old->id(), .extents = retained_extents(state, *old)};
   const auto adopted = adopt_extents(decision, adoption, adoption.extents.size(), by);
   grant_extents(decision, by, {.call = call, .adopted = adopted});
@@ -175,7 +175,7 @@ void begin_succession(Decision& decision, LeaseId old, LeaseRecord& by) {
 
 void finish_succession(Decision& decision, LeaseRecord& by, CallId call) {
   if (!is_handover(by) || by.adopted_from) return answer(decision, by, call);
-  by.open_call = call;
+  by.calls.open = call;
   // Until the call is answered, the holder does not know the lease and cannot renew it.
   const TimePoint latest = decision.now + handover_grace(decision.state.config);
   set_deadline(decision, by, std::max(by.deadline_after(decision.now), latest));
@@ -185,7 +185,7 @@ void finish_succession(Decision& decision, LeaseRecord& by, CallId call) {
 void continue_succession(Decision& decision, const LeaseRecord& old) {
   if (!old.replaced_by) return;
   const LeaseRecord* by = decision.state.leases.find_open(*old.replaced_by);
-  const bool waits = by != nullptr && by->is(LeaseState::Live) && by->open_call;
+  const bool waits = by != nullptr && by->is(LeaseState::Live) && by->calls.open;
   if (waits) hand_over(decision, decision.state.leases.at(by->id()));
 }
 

@@ -74,7 +74,7 @@ void return_to_device(Decision& decision, const LeaseRecord& record,
   std::vector<ExtentId> released;
   for (const ExtentId id : extents) {
     const ExtentRecord& extent = *decision.state.extents.find(id);
-    const bool reached = extent.lent_to != AttachmentId{} || record.grants_in_flight > 0;
+    const bool reached = extent.lent_to != AttachmentId{} || record.calls.grants_in_flight > 0;
     (reached && !gone ? held : released).push_back(id);
   }
   if (!held.empty()) decision.add(effect::ClearExtents{std::move(held)});

@@ -80,8 +80,7 @@ Result<std::vector<LeaseId>> leases_to_drain(State& state, const wire::LeaseDrai
 void start_drain(Decision& decision, LeaseRecord& record, const Drain& drain,
                  const Error& refusal) {
   if (!record.is(LeaseState::Live)) return;
-  const bool in_flight = !record.acquired && !record.grants.empty();
-  if (in_flight) return abandon_acquire(decision, record, refusal);
+  if (record.is_acquiring()) return abandon_acquire(decision, record, refusal);
   const bool reclaims = drain.reason == RevokeReason::PreemptedByPriority ||
                         record.drain_reason == RevokeReason::PreemptedByPriority;
   const bool drains_sooner =

@@ -42,7 +42,8 @@ Result<void> require_share(const State& state, const TenantId& tenant, std::uint
 }
 
 bool is_asked_already(const LeaseRecord& record) {
-  return std::ranges::find(record.late_shrinks, kInternalCall) != record.late_shrinks.end();
+  const std::vector<CallId>& asked = record.calls.late_shrinks;
+  return std::ranges::find(asked, kInternalCall) != asked.end();
 }
 
 /// Asks all leases except `asking` for unused extents. True if a lease may have some.

@@ -157,13 +157,13 @@ void publish_lost_texts(Decision& decision) {
 
 void start_fill(Decision& decision, LeaseRecord& record, CallId call) {
   record.acquired = true;
-  record.open_call = call;
+  record.calls.open = call;
   decision.add(effect::SendFill{record.worker(), {.lease = record.id(), .text = record.text}});
 }
 
 CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,
                        const wire::LeaseGrow& grow) {
-  if (!record.open_call || grow.pool != MemoryPool::Kv) {
+  if (!record.calls.open || grow.pool != MemoryPool::Kv) {
     return fail(
         Errc::PermissionDenied,
         fmt::format("lease {} holds published text and does not grow", to_string(record.id())));
@@ -179,9 +179,9 @@ CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& re
 /// If the worker did not compute the text, the lease ends, and the caller gets the reason.
 void decide_event(Decision& decision, const FillAnswered& answered) {
   const auto found = decision.state.leases.find(answered.lease);
-  if (!found || !(*found)->is(LeaseState::Live) || !(*found)->open_call) return;
+  if (!found || !(*found)->is(LeaseState::Live) || !(*found)->calls.open) return;
   LeaseRecord& record = **found;
-  const CallId call = *std::exchange(record.open_call, std::nullopt);
+  const CallId call = *std::exchange(record.calls.open, std::nullopt);
   if (!answered.filled) {
     if (call == kInternalCall)
       decision.warn(fmt::format("text is not published again name={} error={}", record.part,

@@ -63,15 +63,14 @@ void decide_event(Decision& decision, const PingAnswered& answered) {
 }
 
 void note_call_sent(Decision& decision, LeaseRecord& record) {
-  if (record.call_pending_since != TimePoint{}) return;
-  record.call_pending_since = decision.now;
+  if (record.calls.waiting_since != TimePoint{}) return;
+  record.calls.waiting_since = decision.now;
   decision.state.leases.enter_in_index(record.id());
 }
 
 void note_call_answered(Decision& decision, LeaseRecord& record) {
-  const bool more =
-      record.grants_in_flight > 0 || !record.shrinks.empty() || !record.late_shrinks.empty();
-  record.call_pending_since = more ? decision.now : TimePoint{};
+  PendingCalls& calls = record.calls;
+  calls.waiting_since = calls.worker_owes_answer() ? decision.now : TimePoint{};
   decision.state.leases.enter_in_index(record.id());
 }
 

@@ -108,7 +108,7 @@ LeaseId open_engine_lease(Decision& decision, CallId call, const Worker& worker,
   record.region = region.id;
   record.model = open.model;
   record.part = open.part;
-  record.open_call = call;
+  record.calls.open = call;
   ++region.users;
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
   record_lease(decision, record);
@@ -131,7 +131,7 @@ CallResult open_existing(Decision& decision, CallId call, const Worker& worker,
                                               region.size_bytes, open.size_bytes));
   }
   LeaseRecord* held = engine_lease_on(decision.state, worker, region.id);
-  const bool busy = region.publish_call || (held != nullptr && held->open_call);
+  const bool busy = region.publish_call || (held != nullptr && held->calls.open);
   if (busy || (region.state == RegionState::Loading && held == nullptr)) {
     return fail(Errc::WeightsLoading, "another call loads or opens this region; retry");
   }
@@ -201,9 +201,9 @@ CallResult decide_call(Decision& decision, const Caller& caller,
 
 void decide_event(Decision& decision, const RegionLent& lent) {
   const auto found = decision.state.leases.find(lent.lease);
-  if (!found || !(*found)->open_call) return;  // revoked and answered meanwhile
+  if (!found || !(*found)->calls.open) return;  // revoked and answered meanwhile
   LeaseRecord& record = **found;
-  const CallId call = *std::exchange(record.open_call, std::nullopt);
+  const CallId call = *std::exchange(record.calls.open, std::nullopt);
   if (!lent.refused) {
     return decision.reply(call, opened(*decision.state.weights.find(record.region), record));
   }

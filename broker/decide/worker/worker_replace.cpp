@@ -104,8 +104,8 @@ std::vector<LeaseId> tenant_leases_on(State& state, AttachmentId worker) {
 void refuse_acquires(Decision& decision, const Worker& old, const Worker& by) {
   for (const LeaseId id : tenant_leases_on(decision.state, old.id)) {
     LeaseRecord& record = decision.state.leases.at(id);
-    if (record.acquired || record.grants.empty()) continue;
-    abandon_acquire(decision, record, worker_replaced(old.name, by.name));
+    if (record.is_acquiring())
+      abandon_acquire(decision, record, worker_replaced(old.name, by.name));
   }
 }
 

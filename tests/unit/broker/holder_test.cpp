@@ -288,7 +288,7 @@ TEST_CASE("grow: extents mapped after the caller's timeout are reclaimed") {
   CHECK(world.record(lease).charged_blocks == 8);
   CHECK(world.record(lease).extents.size() == 1);
   CHECK(world.state.extents.free_extents() == 15);
-  CHECK(world.record(lease).grants_in_flight == 0);
+  CHECK(world.record(lease).calls.grants_in_flight == 0);
 }
 
 TEST_CASE("grow: a late refusal lowers the charge again") {

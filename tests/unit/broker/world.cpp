@@ -250,8 +250,8 @@ void World::restart(Duration grace) {
   state.leases.for_each_open([this](const LeaseRecord& each) {
     LeaseRecord& record = state.leases.at(each.id());
     record.holder = ConnectionId{};
-    record.grants.clear();
-    record.grants_in_flight = 0;
+    record.calls.grants.clear();
+    record.calls.grants_in_flight = 0;
     record.sent_to_worker = true;
     record.may_be_mapping = true;
   });
