@@ -14,7 +14,7 @@ TimePoint LeaseRecord::deadline_after(TimePoint now) const {
 }
 
 TimePoint LeaseRecord::revoked_at() const {
-  if (word_stored_at != TimePoint{}) return word_stored_at;
+  if (end.word_stored_at != TimePoint{}) return end.word_stored_at;
   if (const auto* fenced = std::get_if<Lease<Fenced>>(&lease)) return fenced->state().revoked_at;
   expects(std::holds_alternative<Lease<Revoked>>(lease), "a live lease was not revoked");
   return std::get<Lease<Revoked>>(lease).state().at;

@@ -20,6 +20,18 @@
 
 namespace leasehold {
 
+/// What the table and the worker showed of the end of a lease.
+struct ObservedEnd {
+  TimePoint word_stored_at;  ///< When the word left Live, as in the table; zero until WordsStored.
+  /// When the worker stopped the lease at its deadline, before the word was stored; zero if it did
+  /// not.
+  TimePoint stopped_at;
+  TimePoint rebound_at;               ///< Zero: no request was rebound to another lease.
+  std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
+  wire::RevokeClocks clocks;
+  bool refusal_reported = false;  ///< The event of a refused launch was written.
+};
+
 struct LeaseRecord {
   AnyLease lease;
   wire::LeaseScope scope = wire::LeaseScope::Tenant;
@@ -90,14 +102,7 @@ struct LeaseRecord {
   bool memory_returned = false;
   bool is_unmapped = false;  ///< No worker maps the memory. Not journaled.
   TimePoint granted_at;
-  TimePoint word_stored_at;  ///< When the word left Live, as in the table; zero until WordsStored.
-  TimePoint rebound_at;      ///< Zero: no request was rebound to another lease.
-  std::optional<LeaseId> rebound_to;  ///< The lease of the first rebound request.
-  /// When the worker stopped the lease at its deadline, before the word was stored; zero if it did
-  /// not.
-  TimePoint stopped_at;
-  wire::RevokeClocks clocks;
-  bool refusal_reported = false;  ///< The event of a refused launch was written.
+  ObservedEnd end;
 
   LeaseId id() const { return id_of(lease); }
   AttachmentId worker() const { return worker_of(lease); }

@@ -118,7 +118,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
 void decide_event(Decision& decision, const WordsStored& stored) {
   for (const LeaseId lease : stored.leases) {
     const auto found = decision.state.leases.find(lease);
-    if (found && !(*found)->is(LeaseState::Live)) (*found)->word_stored_at = stored.at;
+    if (found && !(*found)->is(LeaseState::Live)) (*found)->end.word_stored_at = stored.at;
   }
 }
 

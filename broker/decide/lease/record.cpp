@@ -60,7 +60,7 @@ std::int64_t& value_of(wire::RevokeClocks& clocks, RevokeClock clock) {
 
 void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock,
                   Duration since_word_stored) {
-  std::int64_t& value_ns = value_of(record.clocks, clock);
+  std::int64_t& value_ns = value_of(record.end.clocks, clock);
   if (value_ns >= 0) return;
   value_ns = since_word_stored.count();
   if (!is_revocation(reason_of(record.lease))) return;

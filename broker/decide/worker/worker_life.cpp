@@ -118,7 +118,8 @@ struct TakeReport {
       note_reported(decision, *record, RevokeClock::Refuse, Duration(seen.since_flip_ns));
     const bool has_ended_normally =
         !record->is(LeaseState::Live) && !is_revocation(reason_of(record->lease));
-    if (has_ended_normally || std::exchange(record->refusal_reported, true)) return Report::Known;
+    if (has_ended_normally || std::exchange(record->end.refusal_reported, true))
+      return Report::Known;
     return Report::New;
   }
   Report operator()(const events::RequestCompletedEvent& ended) const {
@@ -127,7 +128,7 @@ struct TakeReport {
     if (is_before_store(*record)) {
       const bool ran_out = record->deadline != TimePoint{} && at >= record->deadline;
       const bool stopped = ran_out && ended.reason == kStopped;
-      if (stopped && record->stopped_at == TimePoint{}) record->stopped_at = at;
+      if (stopped && record->end.stopped_at == TimePoint{}) record->end.stopped_at = at;
       return Report::New;
     }
     note_reported(decision, *record, RevokeClock::Error, at - record->revoked_at());
@@ -142,9 +143,9 @@ struct TakeReport {
     const bool is_its_own =
         old && (*old)->scope == wire::LeaseScope::Tenant && (*old)->tenant == fresh->tenant;
     if (!is_its_own) return Report::NotItsOwn;
-    if ((*old)->rebound_at != TimePoint{}) return Report::New;
-    (*old)->rebound_at = at;
-    (*old)->rebound_to = rebind.new_lease;
+    if ((*old)->end.rebound_at != TimePoint{}) return Report::New;
+    (*old)->end.rebound_at = at;
+    (*old)->end.rebound_to = rebind.new_lease;
     return Report::New;
   }
   Report operator()(const events::BatchedDecodeStep&) const { return Report::New; }

@@ -32,8 +32,8 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
   return {.granted_boottime_ns = record.granted_at.boottime_ns,
           .revoked_boottime_ns = live ? 0 : record.revoked_at().boottime_ns,
           .fenced_boottime_ns = fenced ? fenced->state().at.boottime_ns : 0,
-          .rebound_boottime_ns = record.rebound_at.boottime_ns,
-          .worker_stopped_boottime_ns = record.stopped_at.boottime_ns};
+          .rebound_boottime_ns = record.end.rebound_at.boottime_ns,
+          .worker_stopped_boottime_ns = record.end.stopped_at.boottime_ns};
 }
 
 std::string part_of(const LeaseRecord& record) {
@@ -61,8 +61,8 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .quarantined_extents = record.quarantined_extents,
           .deadline_boottime_ns = record.deadline.boottime_ns,
           .drain_deadline_boottime_ns = record.drain_deadline.boottime_ns,
-          .replaced_by = record.rebound_to ? record.rebound_to : record.replaced_by,
-          .clocks = record.clocks,
+          .replaced_by = record.end.rebound_to ? record.end.rebound_to : record.replaced_by,
+          .clocks = record.end.clocks,
           .times = times_of(record)};
 }
 

@@ -25,7 +25,7 @@ TEST_CASE("revoke: a lease is fenced only after the unit running at the flip has
   CHECK(world.performed<effect::PunchExtents>().empty());
   world.end_unit(world.worker);
   CHECK(world.proof_of(world.lease) == "LaunchQuiet");
-  CHECK(world.record(world.lease).clocks.quiet_ns == 1'000'000'000);
+  CHECK(world.record(world.lease).end.clocks.quiet_ns == 1'000'000'000);
 }
 
 TEST_CASE("revoke: clocks count from the time stored in the table") {
@@ -37,7 +37,7 @@ TEST_CASE("revoke: clocks count from the time stored in the table") {
   world.advance(1s);
   world.end_unit(world.worker);
 
-  CHECK(world.record(world.lease).clocks.quiet_ns == 700'000'000);
+  CHECK(world.record(world.lease).end.clocks.quiet_ns == 700'000'000);
 }
 
 TEST_CASE("revoke: a unit that touches only weights delays no tenant's fence") {
@@ -60,7 +60,7 @@ TEST_CASE("fence: memory is punched at once and freed after the unmap") {
   world.answer_unmap();
   CHECK(world.state.extents.records().empty());
   CHECK(world.objects.empty());
-  CHECK(world.record(world.lease).clocks.reuse_ns == 3'000'000);
+  CHECK(world.record(world.lease).end.clocks.reuse_ns == 3'000'000);
 }
 
 TEST_CASE("fence: memory that is not zero after its fence is quarantined") {

@@ -172,9 +172,9 @@ TEST_CASE("reports: a worker's revocation clocks are accepted within bounds") {
   world.report(ended, flip + 20us);
   world.report(ended, flip + 90us);
 
-  CHECK(world.record(world.lease).clocks.refuse_ns == 7000);
-  CHECK(world.record(world.lease).clocks.error_ns == 20'000);
-  CHECK(world.record(world.lease).stopped_at == TimePoint{});
+  CHECK(world.record(world.lease).end.clocks.refuse_ns == 7000);
+  CHECK(world.record(world.lease).end.clocks.error_ns == 20'000);
+  CHECK(world.record(world.lease).end.stopped_at == TimePoint{});
 }
 
 TEST_CASE("reports: a worker cannot report the end of a request for another tenant") {
@@ -274,7 +274,7 @@ TEST_CASE("reports: a worker's events about other leases and of the broker are r
       {events::ForwardRevoked{.lease = world.lease, .since_flip_ns = 1}, world.clock.now()}});
   world.report(events::LeaseStateChanged{.lease = world.lease}, world.clock.now());
 
-  CHECK(world.record(world.lease).clocks.refuse_ns == -1);
+  CHECK(world.record(world.lease).end.clocks.refuse_ns == -1);
   CHECK(world.log.after(0, 1000).size() == events_before);
   CHECK(world.warnings.size() == 2);
 }
