@@ -5,22 +5,11 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <memory>
 
-#include "broker/supervise/ack_observer.hpp"
 #include "common/fault_point.hpp"
 #include "common/machine/process.hpp"
 
 namespace leasehold {
-namespace {
-
-template <class T>
-std::optional<Error> error_of(const Result<T>& result) {
-  return result ? std::nullopt : std::optional(result.error());
-}
-
-}  // namespace
 
 LentMemory& ServerEffects::memory_of(MemoryPool pool) {
   if (pool == MemoryPool::Swap) return dependencies_.host;
@@ -115,8 +104,7 @@ void ServerEffects::perform(const effect::SetDeadline& effect) {
 
 void ServerEffects::perform(const effect::SetDrainDeadline& effect) {
   dependencies_.table.set_drain_deadline(effect.lease, effect.deadline);
-  const wire::LeaseDraining draining{.lease = effect.lease};
-  call_worker(effect.worker, draining, [](const auto&) {});
+  worker_calls_.drain(effect);
 }
 
 void ServerEffects::perform(const effect::BindWorker& effect) {
@@ -171,99 +159,13 @@ void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vect
   if (!fds) {
     return post_(GrantAnswered{grant.lease, grant.extents, std::move(fds).error(), false});
   }
-  call_worker(
-      effect.worker, grant,
-      [this, lease = grant.lease, extents = grant.extents](auto reply) {
-        post_(GrantAnswered{lease, extents, error_of(reply), true});
-      },
-      *std::move(fds));
-}
-
-void ServerEffects::perform(const effect::SendQuota& effect) {
-  call_worker(effect.worker, effect.quota,
-              [tenant = effect.quota.tenant](const Result<control::Payload>& reply) {
-                if (reply || reply.error().code == Errc::ConnectionLost) return;
-                spdlog::warn("a worker did not accept a quota tenant={} error={} detail=\"{}\"",
-                             tenant.value, name(reply.error().code), reply.error().detail);
-              });
-}
-
-void ServerEffects::perform(const effect::SendSampling& effect) {
-  call_worker(effect.worker, effect.sampling, [](const Result<control::Payload>& reply) {
-    if (reply || reply.error().code == Errc::ConnectionLost) return;
-    spdlog::warn("a worker does not sample steps error={} detail=\"{}\"", name(reply.error().code),
-                 reply.error().detail);
-  });
-}
-
-/// A worker of an earlier version answers UnknownMethod, and its `/health` omits the admission.
-void ServerEffects::perform(const effect::SendAdmission& effect) {
-  call_worker(effect.worker, effect.admission, [](const auto&) {});
-}
-
-void ServerEffects::perform(const effect::SendAsleep& effect) {
-  call_worker(effect.worker, effect.order, [](const auto&) {});
-}
-
-void ServerEffects::perform(const effect::SendSettle& effect) {
-  const wire::LeaseSettle settle{.lease = effect.lease};
-  call_worker(effect.worker, settle,
-              [this, lease = effect.lease](const Result<control::Payload>& reply) {
-                post_(SettleAnswered{lease, AckObserver::observe(lease, reply), error_of(reply)});
-              });
+  worker_calls_.grant(effect, *std::move(fds));
 }
 
 /// The message is sent after the punches are done, so that verification finds any later write of
 /// the worker.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  dependencies_.host.after_punches([this, effect] {
-    const wire::LeaseUnmap unmap{.lease = effect.lease};
-    call_worker(effect.worker, unmap, [this, lease = effect.lease](auto reply) {
-      post_(UnmapAnswered{lease, error_of(reply)});
-    });
-  });
-}
-
-/// An error reply counts as an answer, except ConnectionLost, which the worker did not send.
-void ServerEffects::perform(const effect::SendPing& effect) {
-  const wire::WorkerPing ping;
-  call_worker(effect.worker, ping,
-              [this, worker = effect.worker](const Result<control::Payload>& reply) {
-                if (!reply && reply.error().code == Errc::ConnectionLost) return;
-                post_(PingAnswered{worker});
-              });
-}
-
-void ServerEffects::perform(const effect::SendReclaim& effect) {
-  const wire::LeaseReclaim reclaim{
-      .lease = effect.lease, .count = effect.count, .pool = effect.pool};
-  call_worker(effect.worker, reclaim,
-              [this, lease = effect.lease, call = effect.call,
-               pool = effect.pool](Result<control::Payload> reply) {
-                const auto extents = [&]() -> Result<std::vector<ExtentId>> {
-                  const control::Payload payload = TRY(std::move(reply));
-                  return TRY(wire::ExtentsReclaimed::from_json(payload.body)).extents;
-                };
-                post_(ReclaimAnswered{lease, call, extents(), pool});
-              });
-}
-
-void ServerEffects::perform(const effect::SendFill& effect) {
-  call_worker(effect.worker, effect.fill,
-              [this, lease = effect.fill.lease](Result<control::Payload> reply) {
-                const auto filled = [&]() -> Result<wire::PrefixFilled> {
-                  const control::Payload payload = TRY(std::move(reply));
-                  return wire::PrefixFilled::from_json(payload.body);
-                };
-                post_(FillAnswered{lease, filled()});
-              });
-}
-
-void ServerEffects::perform(const effect::SendAdapterOrder& effect) {
-  const auto on_reply = [this, call = effect.call](const Result<control::Payload>& reply) {
-    post_(AdapterOrderAnswered{call, error_of(reply)});
-  };
-  std::visit([&](const auto& order) { call_worker(effect.worker, order, on_reply); }, effect.order);
+  dependencies_.host.after_punches([this, effect] { worker_calls_.unmap(effect); });
 }
 
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
@@ -355,29 +257,6 @@ void ServerEffects::keep(const std::string& name, const UniqueFd& fd) {
   if (!kept) {
     spdlog::warn("could not store a descriptor name={} detail=\"{}\"", name, kept.error().detail);
   }
-}
-
-/// After `call_timeout`, `on_reply` receives TimedOut. It runs again if the worker replies later,
-/// because that reply may report a change of state.
-template <class Message>
-void ServerEffects::call_worker(AttachmentId worker, const Message& message, OnReply on_reply,
-                                std::vector<UniqueFd> fds) {
-  WorkerLink* link = dependencies_.links.find(worker);
-  // Without a connection there is nothing to send; the worker's exit or resume resolves the call.
-  if (link == nullptr || link->peer == nullptr) return;
-  const auto handler = std::make_shared<OnReply>(std::move(on_reply));
-  const auto timeout = std::make_shared<boost::asio::steady_timer>(dependencies_.io);
-  if (Message::kReplyTimeout == wire::ReplyTimeout::Call) {
-    timeout->expires_after(dependencies_.call_timeout);
-    timeout->async_wait([handler](const boost::system::error_code& error) {
-      if (!error) (*handler)(fail(Errc::TimedOut, "the worker does not reply; see its log"));
-    });
-  }
-  link->peer->call(std::string(Message::kMethod), {message.to_json(), std::move(fds)},
-                   [handler, timeout](Result<control::Payload> reply) {
-                     timeout->cancel();
-                     (*handler)(std::move(reply));
-                   });
 }
 
 }  // namespace leasehold

@@ -13,12 +13,12 @@
 #include "broker/memory/host_memory.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/memory/spill_space.hpp"
-#include "broker/server/connections/worker_links.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
 #include "broker/server/quiet_watches.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/start/fd_keeper.hpp"
+#include "broker/server/worker_calls.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {
@@ -44,7 +44,12 @@ struct EffectDependencies {
 class ServerEffects {
  public:
   ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post)
-      : dependencies_(dependencies), post_(std::move(post)) {}
+      : dependencies_(dependencies),
+        post_(std::move(post)),
+        worker_calls_({.io = dependencies_.io,
+                       .links = dependencies_.links,
+                       .timeout = dependencies_.call_timeout,
+                       .post = post_}) {}
 
   void perform(const effect::CreateExtents& effect);
   void perform(const effect::Journal& effect);
@@ -56,17 +61,7 @@ class ServerEffects {
   void perform(const effect::ResumeWorker& effect);
   void perform(const effect::ForgetWorker& effect);
   void perform(const effect::SendGrant& effect);
-  void perform(const effect::SendQuota& effect);
-  void perform(const effect::SendSampling& effect);
-  void perform(const effect::SendAdmission& effect);
-  void perform(const effect::SendAsleep& effect);
-  void perform(const effect::SendSettle& effect);
   void perform(const effect::SendUnmap& effect);
-  void perform(const effect::SendPing& effect);
-  void perform(const effect::SendReclaim& effect);
-  void perform(const effect::SendFill& effect);
-  void perform(const effect::NotifyAdapters& effect);
-  void perform(const effect::SendAdapterOrder& effect);
   void perform(const effect::BeginQuietWatch& effect);
   void perform(const effect::PunchExtents& effect);
   void perform(const effect::ClearExtents& effect);
@@ -85,6 +80,12 @@ class ServerEffects {
   void perform(const effect::AppendEvent& effect);
   void perform(const effect::Warn& effect);
 
+  template <class Effect>
+    requires requires(WorkerCalls& calls, const Effect& effect) { calls.perform(effect); }
+  void perform(const Effect& effect) {
+    worker_calls_.perform(effect);
+  }
+
   /// Number of decisions that could not be written to the journal at once.
   std::uint64_t journal_faults() const { return journal_faults_; }
 
@@ -100,14 +101,10 @@ class ServerEffects {
   /// Removes and returns the error that forbids sending `id`.
   template <class Id>
   std::optional<Error> take_refusal(std::map<Id, Error>& refused, Id id);
-  using OnReply = std::function<void(Result<control::Payload>)>;
-  /// Calls the worker, with the timeout that the message names.
-  template <class Message>
-  void call_worker(AttachmentId worker, const Message& message, OnReply on_reply,
-                   std::vector<UniqueFd> fds = {});
 
   EffectDependencies dependencies_;
   std::function<void(Event)> post_;
+  WorkerCalls worker_calls_;
   EventLogger logger_;
   std::uint64_t journal_faults_ = 0;
   std::optional<Error> unwritten_;  ///< The error, if the last batch is not on disk.

@@ -1,4 +1,4 @@
-// Notifications to holders, the agent of a cell, and workers.
+// Notifications to holders and the agent of a cell.
 #include "broker/server/effects.hpp"
 
 namespace leasehold {
@@ -22,11 +22,6 @@ void ServerEffects::perform(const effect::NotifyDraining& effect) {
 
 void ServerEffects::perform(const effect::NotifyAgent& effect) {
   notify(dependencies_.find_peer(effect.agent), effect.changed);
-}
-
-void ServerEffects::perform(const effect::NotifyAdapters& effect) {
-  const WorkerLink* link = dependencies_.links.find(effect.worker);
-  if (link != nullptr) notify(link->peer, wire::AdaptersChanged{});
 }
 
 }  // namespace leasehold

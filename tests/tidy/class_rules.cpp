@@ -22,7 +22,6 @@ constexpr auto kExceptions = std::to_array<ClassException>({
 
     // One overload for each alternative of a variant.
     {"leasehold::brokerctl::Runner", {.functions = 43}, "One function for each verb."},
-    {"leasehold::ServerEffects", {.functions = 48}, "One function for each effect."},
 });
 
 bool keeps(const ClassSize& size, const ClassLimits& limits) {
