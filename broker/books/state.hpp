@@ -26,6 +26,15 @@
 
 namespace leasehold {
 
+struct BrokerTimeouts {
+  Duration fence = std::chrono::seconds(2);  ///< For the proof of a revoked lease.
+  /// Time that the requests of a scavenger get to finish when its memory is reclaimed.
+  Duration reclaim_grace = std::chrono::seconds(1);
+  /// How long the memory of a tenant whose worker died is retained. Zero: it is scrubbed at once.
+  Duration adopt_grace{};
+  Duration worker{};  ///< For unanswered pings and calls. Zero: none.
+};
+
 struct BrokerConfig {
   std::uint32_t slot_count = 4096;
   /// Number of users that may run workers. Weights, engine leases and workers are divided equally
@@ -42,12 +51,7 @@ struct BrokerConfig {
   std::uint64_t max_shared_adapter_bytes = 1ull << 30;  ///< Memory of shared adapters per worker.
   /// Each region costs at least one descriptor and one page.
   std::uint32_t max_weights_regions = 4096;
-  Duration fence_timeout = std::chrono::seconds(2);
-  /// Time that the requests of a scavenger get to finish when its memory is reclaimed.
-  Duration reclaim_grace = std::chrono::seconds(1);
-  /// How long the memory of a tenant whose worker died is retained. Zero: it is scrubbed at once.
-  Duration adopt_grace{};
-  Duration worker_timeout{};  ///< Timeout for unanswered pings and calls. Zero: none.
+  BrokerTimeouts timeouts;
   TokenKey token_key{};
   std::string device = "cpu";  ///< Device whose memory is lent: "cpu", "cuda:0" …
   std::string device_uuid;     ///< Empty for host memory.

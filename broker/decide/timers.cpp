@@ -43,9 +43,9 @@ std::optional<Timeout> timeout_of(const State& state, const Worker& worker) {
     if (since.empty()) return;
     add(what, std::max(since.begin()->first, worker.timeouts_from), allowed);
   };
-  add_oldest("fence_proof", held.revoked, state.config.fence_timeout);
-  add_oldest("unmap", held.fenced, kUnmapTimeoutFactor * state.config.fence_timeout);
-  const Duration timeout = state.config.worker_timeout;
+  add_oldest("fence_proof", held.revoked, state.config.timeouts.fence);
+  add_oldest("unmap", held.fenced, kUnmapTimeoutFactor * state.config.timeouts.fence);
+  const Duration timeout = state.config.timeouts.worker;
   if (timeout == Duration::zero()) return earliest;
   add_oldest("answer", held.call_pending, timeout);
   if (worker.resuming) add("delivery", worker.delivered_at, timeout);
@@ -112,8 +112,8 @@ void decide_event(Decision& decision, const BrokerStalled& stalled) {
 /// The new values do not affect graces that have begun and leases that are open.
 void decide_event(Decision& decision, const ConfigReloaded& reloaded) {
   BrokerConfig& config = decision.state.config;
-  config.reclaim_grace = reloaded.reclaim_grace;
-  config.adopt_grace = reloaded.adopt_grace;
+  config.timeouts.reclaim_grace = reloaded.reclaim_grace;
+  config.timeouts.adopt_grace = reloaded.adopt_grace;
   config.max_engine_leases = reloaded.max_engine_leases;
   config.max_shared_blocks = reloaded.max_shared_blocks;
   config.max_shared_adapter_bytes = reloaded.max_shared_adapter_bytes;

@@ -14,9 +14,9 @@ BrokerConfig config(bool on_card) {
           .capacity_bytes = kExtents * kExtentBytes,
           .swap_capacity_bytes = kSwapExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
-          .fence_timeout = std::chrono::seconds(2),
-          .adopt_grace = std::chrono::seconds(3),
-          .worker_timeout = std::chrono::seconds(6),
+          .timeouts = {.fence = std::chrono::seconds(2),
+                       .adopt_grace = std::chrono::seconds(3),
+                       .worker = std::chrono::seconds(6)},
           .device = on_card ? "cuda:0" : "cpu",
           .device_uuid = on_card ? "GPU-1" : ""};
 }

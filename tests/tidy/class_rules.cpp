@@ -13,7 +13,6 @@ constexpr ClassLimits kLimits;
 
 constexpr auto kExceptions = std::to_array<ClassException>({
     // Records: named values whose few functions only query them.
-    {"leasehold::BrokerConfig", {.data_members = 17}, "Settings of the broker."},
     {"leasehold::LeaseRecord", {.data_members = 43}, "What the broker knows of one lease."},
     {"leasehold::PromptRequest", {.data_members = 22}, "A request as a tenant sent it."},
     {"leasehold::State", {.data_members = 26}, "All state of the pure decisions."},

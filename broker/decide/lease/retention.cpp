@@ -29,7 +29,7 @@ Duration retention_of(const State& state, const LeaseRecord& record) {
   const RevokeReason reason = reason_of(record.lease);
   const bool is_replaced = reason == RevokeReason::WorkerReplaced;
   if (reason != RevokeReason::WorkerGone && !is_replaced) return Duration::zero();
-  const Duration configured = state.config.adopt_grace;
+  const Duration configured = state.config.timeouts.adopt_grace;
   if (is_memory_awaited(state, record)) return std::max(configured, handover_grace(state.config));
   return is_replaced && record.replaced_by ? Duration::zero() : configured;
 }

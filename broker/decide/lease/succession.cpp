@@ -199,7 +199,7 @@ void end_succession(Decision& decision, const LeaseRecord& by) {
 }
 
 Duration handover_grace(const BrokerConfig& config) {
-  return kGraceFactor * config.fence_timeout;
+  return kGraceFactor * config.timeouts.fence;
 }
 
 bool is_memory_awaited(const State& state, const LeaseRecord& old) {

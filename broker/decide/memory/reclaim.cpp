@@ -151,7 +151,7 @@ CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand
   if (demand.scavenger || !may_reclaim || !require_lendable(state, demand))
     return std::unexpected(why);
   if (state.tenants.find(demand.tenant) == nullptr) return std::unexpected(why);
-  const TimePoint until = decision.now + state.config.reclaim_grace;
+  const TimePoint until = decision.now + state.config.timeouts.reclaim_grace;
   const std::uint64_t free = state.extents.free_extents_for(demand.worker);
   const std::uint64_t wanted =
       demand.extents + claimed_by_others(state, demand.tenant, decision.now);
@@ -176,7 +176,7 @@ CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand
 
 CallResult refuse_or_end_own_scavengers(Decision& decision, const TenantId& tenant,
                                         const Error& why) {
-  const TimePoint until = decision.now + decision.state.config.reclaim_grace;
+  const TimePoint until = decision.now + decision.state.config.timeouts.reclaim_grace;
   bool are_ending = false;
   const std::vector<LeaseId> own =
       open_leases_where(decision.state, [&](const LeaseRecord& record) {

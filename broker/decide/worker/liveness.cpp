@@ -17,7 +17,7 @@ std::int64_t in_ms(Duration duration) {
 /// Warns when half of the timeout has passed. A worker that answers after the warning loses
 /// nothing.
 void warn_unresponsive(Decision& decision, const Worker& worker) {
-  const std::int64_t timeout_ms = in_ms(decision.state.config.worker_timeout);
+  const std::int64_t timeout_ms = in_ms(decision.state.config.timeouts.worker);
   decision.record(events::WorkerUnresponsive{
       .worker = worker.name, .waiting_for = "ping_reply", .timeout_ms = timeout_ms});
   decision.warn(
@@ -26,7 +26,7 @@ void warn_unresponsive(Decision& decision, const Worker& worker) {
 }
 
 void probe_worker(Decision& decision, Worker& worker) {
-  const Duration timeout = decision.state.config.worker_timeout;
+  const Duration timeout = decision.state.config.timeouts.worker;
   if (worker.checks_since_ping == kProbesPerTimeout) {
     return kill_worker(decision, worker, "ping_reply", timeout);
   }
@@ -43,7 +43,7 @@ bool is_probed(const Worker& worker) {
 }  // namespace
 
 void start_liveness_probes(Decision& decision, Worker& worker) {
-  const Duration timeout = decision.state.config.worker_timeout;
+  const Duration timeout = decision.state.config.timeouts.worker;
   worker.checks_since_ping = 0;
   if (timeout != Duration::zero()) worker.next_probe = decision.now + timeout / kProbesPerTimeout;
 }

@@ -312,7 +312,7 @@ wire::StatusView status_view(const State& state, TimePoint now) {
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.is(LeaseState::Live)) ++view.leases_live;
     if (!record.is(LeaseState::Revoked)) return;
-    count_revoked(view, now - record.revoked_at(), state.config.fence_timeout);
+    count_revoked(view, now - record.revoked_at(), state.config.timeouts.fence);
   });
   for (const auto& [id, worker] : state.workers.all()) {
     if (worker.state <= WorkerState::Ready) ++view.workers;

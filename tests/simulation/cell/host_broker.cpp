@@ -12,7 +12,7 @@ BrokerConfig small_broker() {
   return {.slot_count = 64,
           .capacity_bytes = 64ull << 20,
           .weights_capacity_bytes = 1ull << 20,
-          .fence_timeout = std::chrono::seconds(2)};
+          .timeouts = {.fence = std::chrono::seconds(2)}};
 }
 
 Recovered recovered(const journal::Image& journal, const LeaseTable& table, TimePoint now) {

@@ -255,7 +255,7 @@ TEST_CASE("adapter leases: a filled lease ends if an extent is missing") {
 
 TEST_CASE("adapter leases: the memory of a worker that died is scrubbed, not kept for adoption") {
   BrokerConfig config = small_config();
-  config.adopt_grace = std::chrono::seconds(10);
+  config.timeouts.adopt_grace = std::chrono::seconds(10);
   SupportWorld world(config);
   const LeaseId lease = world.filled("support");
   world.post(WorkerExited{exit_of(world.worker)});

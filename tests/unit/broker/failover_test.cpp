@@ -285,7 +285,7 @@ TEST_CASE("failover: an old worker that never unmaps is killed, and the memory m
   world.workers_answer = false;
   const CallId call = world.fail_over(world.lease);
   world.answer_grant();
-  world.advance(6 * world.state.config.fence_timeout - 1ms);
+  world.advance(6 * world.state.config.timeouts.fence - 1ms);
   REQUIRE(world.performed<effect::KillWorker>().size() == 1);
   world.post(WorkerExited{exit_of(world.old)});
   world.answer_grant();

@@ -10,7 +10,7 @@ inline constexpr ConnectionId kSecondHolder{3};
 
 inline BrokerConfig keeping(std::uint64_t capacity_bytes = 32 * kMiB) {
   BrokerConfig config = small_config();
-  config.adopt_grace = std::chrono::seconds(10);
+  config.timeouts.adopt_grace = std::chrono::seconds(10);
   config.capacity_bytes = capacity_bytes;
   return config;
 }

@@ -53,7 +53,7 @@ TEST_CASE("scavenger lease: it uses no reserve, and a reserve gets its memory") 
   CHECK(unused_reserve(world.state, {"a"}) == 4);
   CHECK(world.error_of(world.ask("a", 4, false)).retry_after_ms > 0);
   CHECK(world.is_draining(batch));
-  world.advance(world.state.config.reclaim_grace);
+  world.advance(world.state.config.timeouts.reclaim_grace);
   CHECK(world.state.leases.find_open(batch) == nullptr);
   world.lease_of("a", 4);
 }
@@ -64,7 +64,7 @@ TEST_CASE("scavenger lease: it gives way to a standard tenant, and does not come
   const LeaseId batch = world.lease_of("a", 12, true);
   CHECK(world.error_of(world.ask("b", 4, false)).retry_after_ms > 0);
   CHECK(world.is_draining(batch));
-  world.advance(world.state.config.reclaim_grace);
+  world.advance(world.state.config.timeouts.reclaim_grace);
   CHECK(world.refusal(world.ask("a", 12, true)) == Errc::PoolExhausted);
   world.lease_of("b", 4);
   CHECK(world.answers.at(world.ask("a", 8, true)));
@@ -86,7 +86,7 @@ TEST_CASE("scavenger lease: it gives way to its own tenant's quota") {
   CHECK(refused.code == Errc::QuotaBlocks);
   CHECK(refused.retry_after_ms > 0);
   CHECK(world.is_draining(batch));
-  world.advance(world.state.config.reclaim_grace);
+  world.advance(world.state.config.timeouts.reclaim_grace);
   CHECK(world.refusal(world.ask("b", 2, true)) == Errc::PoolExhausted);
   world.lease_of("b", 2);
   CHECK(world.refusal(world.ask("b", 5, true)) == Errc::QuotaBlocks);

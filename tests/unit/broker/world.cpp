@@ -47,8 +47,7 @@ BrokerConfig small_config(Duration worker_timeout) {
   return {.slot_count = 64,
           .capacity_bytes = 32 * kMiB,
           .weights_capacity_bytes = 64 * kMiB,
-          .fence_timeout = std::chrono::seconds(2),
-          .worker_timeout = worker_timeout};
+          .timeouts = {.fence = std::chrono::seconds(2), .worker = worker_timeout}};
 }
 
 World::World(const BrokerConfig& config)
