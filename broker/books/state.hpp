@@ -98,6 +98,17 @@ struct LostText {
   std::string text;
 };
 
+/// What `status` shows of the time since the broker started. No decision depends on it.
+struct StatusCounts {
+  std::uint64_t leases_fenced = 0;
+  std::uint64_t tampered = 0;  ///< Table entries that other processes changed.
+  std::uint32_t device_losses = 0;
+  /// Indexed by RevokeClock. Normal ends of leases are not counted.
+  std::array<LatencyHistory, kRevokeClockCount> clocks;
+  /// Indexed by RebindMode. Rebinds without a known latency are not counted.
+  std::array<LatencyHistory, wire::kRebindModeCount> rebinds;
+};
+
 struct State {
   explicit State(const BrokerConfig& configuration)
       : config(configuration),
@@ -128,17 +139,11 @@ struct State {
   TimePoint day_quotas_end{};  ///< End of the day for which quotas were sent; zero if none.
   StepSamples steps;
   journal::HighWaterMarks reserved;  ///< Ids up to these are reserved in the journal.
-  std::uint64_t leases_fenced = 0;   ///< Since the broker started, like the other counters below.
   std::vector<LostText> lost_texts;  ///< At most kMaxLostTexts, oldest first. Not journaled.
-  /// Indexed by RevokeClock. Normal ends of leases are not counted.
-  std::array<LatencyHistory, kRevokeClockCount> clocks;
-  /// Indexed by RebindMode. Rebinds without a known latency are not counted.
-  std::array<LatencyHistory, wire::kRebindModeCount> rebinds;
-  std::uint64_t tampered = 0;  ///< Table entries that other processes changed.
+  StatusCounts counts;
   std::uint64_t decisions = 0;
   bool stopping = false;
   bool device_lost = false;  ///< No device agent runs: nothing can be allocated.
-  std::uint32_t device_losses = 0;
 };
 
 }  // namespace leasehold

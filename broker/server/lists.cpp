@@ -206,11 +206,11 @@ Result<Json> query_metrics(const ListSources& sources, const Json&) {
   Json clocks = Json::object();
   for (std::size_t i = 0; i < kRevokeClockCount; ++i)
     clocks[std::string(kRevokeClockNames.at(i))] =
-        histogram_of(sources.state.clocks[i].since_start());
+        histogram_of(sources.state.counts.clocks[i].since_start());
   Json rebinds = Json::object();
-  for (std::size_t i = 0; i < sources.state.rebinds.size(); ++i)
+  for (std::size_t i = 0; i < sources.state.counts.rebinds.size(); ++i)
     rebinds[std::string(wire::name(static_cast<wire::RebindMode>(i)))] =
-        histogram_of(sources.state.rebinds.at(i).since_start());
+        histogram_of(sources.state.counts.rebinds.at(i).since_start());
   return Json{{"first_power", kFirstPower},
               {"revocations", std::move(revocations)},
               {"clocks", std::move(clocks)},

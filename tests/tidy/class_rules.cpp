@@ -13,11 +13,19 @@ constexpr ClassLimits kLimits;
 
 constexpr auto kExceptions = std::to_array<ClassException>({
     // Records: named values whose few functions only query them.
-    {"leasehold::LeaseRecord", {.data_members = 43}, "What the broker knows of one lease."},
-    {"leasehold::PromptRequest", {.data_members = 22}, "A request as a tenant sent it."},
-    {"leasehold::State", {.data_members = 26}, "All state of the pure decisions."},
-    {"leasehold::Tenancy", {.data_members = 17}, "What the scheduler knows of one lease."},
-    {"leasehold::Worker", {.data_members = 36}, "What the broker knows of one worker."},
+    {"leasehold::LeaseRecord",
+     {.data_members = 43},
+     "One row of the lease book; its calls and its end are records of their own."},
+    {"leasehold::PromptRequest",
+     {.data_members = 22},
+     "The fields of a tenant's message, and what the scheduler notes."},
+    {"leasehold::State", {.data_members = 22}, "One member for each book of the pure decisions."},
+    {"leasehold::Tenancy",
+     {.data_members = 17},
+     "One row of the scheduler: the pools and queues of a lease."},
+    {"leasehold::Worker",
+     {.data_members = 36},
+     "One row of the book of workers: most are fields of its announcement."},
 
     // One overload for each alternative of a variant.
     {"leasehold::brokerctl::Runner", {.functions = 43}, "One function for each verb."},

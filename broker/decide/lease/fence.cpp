@@ -107,7 +107,7 @@ void fence_all(Decision& decision, std::span<const ProvenLease> leases) {
   add_store_words(decision, std::move(changes));
   for (const ProvenLease* proven : fenced) {
     LeaseRecord& record = decision.state.leases.at(proven->lease);
-    ++decision.state.leases_fenced;
+    ++decision.state.counts.leases_fenced;
     record.fenced_during_grant = record.calls.grants_in_flight > 0;
     record_lease(decision, record);
     scrub_fenced(decision, record);

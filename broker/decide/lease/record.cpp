@@ -64,7 +64,8 @@ void note_latency(Decision& decision, LeaseRecord& record, RevokeClock clock,
   if (value_ns >= 0) return;
   value_ns = since_word_stored.count();
   if (!is_revocation(reason_of(record.lease))) return;
-  decision.state.clocks[static_cast<std::size_t>(clock)].add(since_word_stored, decision.now);
+  decision.state.counts.clocks[static_cast<std::size_t>(clock)].add(since_word_stored,
+                                                                    decision.now);
 }
 
 }  // namespace leasehold

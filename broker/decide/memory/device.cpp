@@ -125,14 +125,14 @@ void decide_event(Decision& decision, const SettleAnswered& answered) {
 void decide_event(Decision& decision, const DeviceLost& lost) {
   State& state = decision.state;
   state.device_lost = true;
-  ++state.device_losses;
+  ++state.counts.device_losses;
   revoke_leases(decision, state.leases.open_leases(), RevokeReason::DeviceFault);
   for (const auto& [id, extent] : state.extents.records()) {
     if (state.config.is_on_device(extent.pool)) state.extents.mark_unavailable(id);
   }
   drop_device_regions(decision);
   decision.warn(fmt::format("the device agent ended device={} losses={} reason=\"{}\"",
-                            state.config.device, state.device_losses, lost.why));
+                            state.config.device, state.counts.device_losses, lost.why));
 }
 
 void decide_event(Decision& decision, const DeviceRecovered&) {

@@ -34,7 +34,7 @@ events::WorkerUntrusted describe(const State& state, const TableEntry& entry) {
 /// The table is already repaired from the broker's own copy. A lease whose slot was changed is
 /// revoked, because work may have run under the wrong word.
 void decide_event(Decision& decision, const TableTampered& tampered) {
-  decision.state.tampered += tampered.entries.size();
+  decision.state.counts.tampered += tampered.entries.size();
   std::vector<LeaseId> live;
   for (const TableEntry& entry : tampered.entries) {
     if (entry.part != TablePart::Slot) continue;

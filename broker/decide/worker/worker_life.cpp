@@ -192,7 +192,7 @@ void count_rebind(Decision& decision, const events::Rebind& rebind) {
   const LeaseRecord* fresh = state.leases.find(rebind.new_lease).value_or(nullptr);
   if (fresh == nullptr || rebind.latency_ns < 0) return;
   const Duration latency(rebind.latency_ns);
-  state.rebinds.at(static_cast<std::size_t>(rebind.mode)).add(latency, decision.now);
+  state.counts.rebinds.at(static_cast<std::size_t>(rebind.mode)).add(latency, decision.now);
   Tenant* tenant = state.tenants.find(fresh->tenant);
   if (tenant != nullptr) tenant->rebind_latencies.add(latency, decision.now);
 }

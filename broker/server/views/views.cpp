@@ -248,7 +248,7 @@ std::uint64_t unproven_bytes(const State& state, MemoryPool pool) {
 std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint now) {
   std::vector<wire::ClockSummary> summaries;
   for (std::size_t i = 0; i < kRevokeClockCount; ++i) {
-    const LatencyHistory& history = state.clocks[i];
+    const LatencyHistory& history = state.counts.clocks[i];
     summaries.push_back({.clock = std::string(kRevokeClockNames[i]),
                          .since_start = summary_of(history.since_start()),
                          .last_minute = summary_of(history.last_minute(now))});
@@ -258,9 +258,9 @@ std::vector<wire::ClockSummary> clock_summaries(const State& state, TimePoint no
 
 std::vector<wire::ModeSummary> mode_summaries(const State& state, TimePoint now) {
   std::vector<wire::ModeSummary> summaries;
-  for (std::size_t i = 0; i < state.rebinds.size(); ++i) {
+  for (std::size_t i = 0; i < state.counts.rebinds.size(); ++i) {
     summaries.push_back({.mode = std::string(wire::name(static_cast<wire::RebindMode>(i))),
-                         .rebinds = summary_of(state.rebinds.at(i), now)});
+                         .rebinds = summary_of(state.counts.rebinds.at(i), now)});
   }
   return summaries;
 }
@@ -296,15 +296,15 @@ void set_pool_bytes(View& view, const State& state, MemoryPool pool) {
 }  // namespace
 
 wire::StatusView status_view(const State& state, TimePoint now) {
-  wire::StatusView view{.leases_fenced = state.leases_fenced,
+  wire::StatusView view{.leases_fenced = state.counts.leases_fenced,
                         .tenants = static_cast<std::uint32_t>(state.tenants.all().size()),
                         .tenants_live = count_live_tenants(state, now),
-                        .tampered = state.tampered,
+                        .tampered = state.counts.tampered,
                         .clocks = clock_summaries(state, now),
                         .device = state.config.device,
                         .device_uuid = state.config.device_uuid,
                         .device_state = state.device_lost ? "lost" : "ready",
-                        .device_losses = state.device_losses,
+                        .device_losses = state.counts.device_losses,
                         .rebinds = mode_summaries(state, now),
                         .cell = cell_view(state, now)};
   set_pool_bytes(view, state, MemoryPool::Kv);

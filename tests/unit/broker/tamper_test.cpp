@@ -34,7 +34,7 @@ TEST_CASE("tampering: changed counters, header and unused slots revoke no lease"
   CHECK(world.recorded<events::WorkerUntrusted>()[0].worker == "w0");
   CHECK(world.recorded<events::WorkerUntrusted>()[1].what == "header");
   CHECK(world.recorded<events::WorkerUntrusted>()[2].lease.empty());
-  CHECK(world.state.tampered == 3);
+  CHECK(world.state.counts.tampered == 3);
 }
 
 TEST_CASE("tampering: a change of the whole table logs a bounded number of warnings") {
@@ -45,7 +45,7 @@ TEST_CASE("tampering: a change of the whole table logs a bounded number of warni
   world.post(TableTampered{entries});
 
   CHECK(world.recorded<events::WorkerUntrusted>().size() == 32);
-  CHECK(world.state.tampered == 1000);
+  CHECK(world.state.counts.tampered == 1000);
 }
 
 TEST_CASE("tampering: a worker cannot report events of the broker") {
