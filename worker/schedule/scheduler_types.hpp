@@ -50,10 +50,7 @@ struct SchedulerLimits {
   WindowShape window_shape() const { return {.window = window, .step_rows = token_budget}; }
   /// A text that goes on `more_positions` after `n_blocks` known blocks keeps, in its layers with a
   /// window, the blocks from this one on; `n_blocks` for a model without such layers.
-  std::uint32_t first_window(std::uint32_t n_blocks, std::uint32_t more_positions = 0) const {
-    const std::uint32_t committed = n_blocks * tokens_per_block + more_positions;
-    return window.n_groups == 0 ? n_blocks : std::min(n_blocks, window_shape().first(committed));
-  }
+  std::uint32_t first_window(std::uint32_t n_blocks, std::uint32_t more_positions = 0) const;
   /// Blocks of one group of layers for the positions.
   std::uint32_t blocks_per_group(std::uint32_t n_positions) const {
     return (n_positions + tokens_per_block - 1) / tokens_per_block;

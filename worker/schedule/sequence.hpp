@@ -74,23 +74,11 @@ struct Sequence {
 
   /// The lease of its blocks, then the others whose memory it reads: that of a published text, and
   /// that of its adapter. The sequence ends when one of them ends.
-  std::vector<SequenceLease> leases() const {
-    std::vector<SequenceLease> all{{request.lease, FailureScope::Tenant}};
-    if (shared_lease) all.push_back({*shared_lease, FailureScope::Shared});
-    if (request.adapter.use) all.push_back({request.adapter.use->lease, FailureScope::Adapter});
-    return all;
-  }
+  std::vector<SequenceLease> leases() const;
   /// Nothing for a lease that the sequence does not depend on.
-  std::optional<FailureScope> scope_of(LeaseId lease) const {
-    if (lease == request.lease) return FailureScope::Tenant;
-    if (lease == shared_lease) return FailureScope::Shared;
-    if (uses(request, lease)) return FailureScope::Adapter;
-    return std::nullopt;
-  }
+  std::optional<FailureScope> scope_of(LeaseId lease) const;
   /// Its text as the prefix index of its lease knows it.
-  OwnedText owned_text(const TenantId& owner) const {
-    return {&owner, tokens, request.adapter_digest()};
-  }
+  OwnedText owned_text(const TenantId& owner) const;
 
   /// Tokens emitted over the whole life of the request, rebinds included.
   std::uint32_t emitted() const {
@@ -172,22 +160,7 @@ struct Sequence {
   }
   /// Describes the commit of `n_rows` more positions and of the tokens `next`, as a view. It
   /// contains the blocks of committed positions only, because blocks of proposals may be freed.
-  RecordCommit record_commit(std::uint32_t n_rows, std::span<const TokenId> next) const {
-    return {.engine_request_id = &request.engine_request_id,
-            .sampling = &request.sampling,
-            .adapter = request.adapter_digest(),
-            .max_emitted_tokens = request.max_emitted_tokens,
-            .prompt_tokens = static_cast<std::uint32_t>(request.prompt.size()),
-            .committed = blocks.committed() + n_rows,
-            .tokens = tokens,
-            .next = next,
-            .blocks = blocks.blocks_of(blocks.committed() + n_rows),
-            .windows = blocks.windows().between(0, blocks.windows().end()),
-            .first_window = blocks.windows().first(),
-            .own_blocks = blocks.record_blocks(),
-            .state_blocks = blocks.recurrent().blocks(),
-            .state_copy = blocks.recurrent().valid_after(n_rows)};
-  }
+  RecordCommit record_commit(std::uint32_t n_rows, std::span<const TokenId> next) const;
 };
 
 }  // namespace leasehold
