@@ -254,7 +254,7 @@ void KeyLeaseHolder::refused(Number number, const Error& error) {
     return;
   }
   const auto shares = shares_of(number);
-  held_.erase(number);
+  release(number);  // closes the connection; there is no lease
   table_.refused(number, error, now);
   for (const auto& share : shares) {
     if (share->number_ == number) share->number_.reset();

@@ -53,6 +53,8 @@ void FakeServer::accept() {
       respond(answer(method, params.body));
       if (after_answer) after_answer(method, params.body);
     };
+    handlers.on_closed = [this](const Error&) { --open_connections_; };
+    ++open_connections_;
     peers_.push_back(control::Peer::create(std::move(socket), std::move(handlers)));
     peers_.back()->start();
     accept();

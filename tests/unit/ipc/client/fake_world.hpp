@@ -31,6 +31,8 @@ class FakeServer {
   std::function<void(const std::string& method, const wire::Json& params)> after_answer;
 
   std::vector<wire::Json> calls(const std::string& method) const;
+  /// Connections that neither end has closed.
+  std::size_t open_connections() const { return open_connections_; }
   void notify(const std::string& method, const wire::Json& params);
   /// Notifies the connection that submitted the request of the message last.
   void notify_submitter(const std::string& method, const wire::Json& params);
@@ -48,6 +50,7 @@ class FakeServer {
   std::string path_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   std::vector<std::shared_ptr<control::Peer>> peers_;
+  std::size_t open_connections_ = 0;
   std::vector<std::pair<std::string, wire::Json>> calls_;
   std::map<std::string, std::size_t> submitters_;  // of peers_, by request
 };

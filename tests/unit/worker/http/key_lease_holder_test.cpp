@@ -185,6 +185,17 @@ TEST_CASE("key lease: a refusal ends all requests that waited, after one call") 
   CHECK(world.calls("lease.acquire") == 1);
 }
 
+TEST_CASE("key lease: a refusal leaves no connection at the broker, however often it is repeated") {
+  KeysWorld world;
+  auto& grants = world.broker.answers["lease.acquire"];
+  const Error refusal{.code = Errc::CellLost, .detail = "out of its cell", .retry_after_ms = 200};
+  grants.insert(grants.begin() + 1, 3, std::unexpected(refusal));
+  world.start_streams(1);
+  world.complete(world.streams.front(), "Revoked", {1, 1});
+  world.advance_until([&] { return world.calls("lease.acquire") == 5 && world.all_stream(); });
+  CHECK(world.broker.open_connections() == 1);
+}
+
 TEST_CASE("key lease: an idle lease of the tenant gives way to another key") {
   KeysWorld world;
   auto& grants = world.broker.answers["lease.acquire"];
