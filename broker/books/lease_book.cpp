@@ -8,6 +8,17 @@
 
 namespace leasehold {
 
+std::vector<CallId> PendingCalls::take_callers() {
+  std::vector<CallId> callers;
+  for (const PendingGrant& grant : grants) callers.push_back(grant.call);
+  callers.insert(callers.end(), shrinks.begin(), shrinks.end());
+  if (open) callers.push_back(*open);
+  grants.clear();
+  shrinks.clear();
+  open.reset();
+  return callers;
+}
+
 TimePoint LeaseRecord::deadline_after(TimePoint now) const {
   const TimePoint renewed = now + ttl;
   return last_deadline == TimePoint{} ? renewed : std::min(renewed, last_deadline);
