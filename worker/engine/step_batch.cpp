@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/expects.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -72,6 +74,7 @@ Result<void> StepBatch::add(const PlannedRows& part, const LeaseMemory& memory,
   if (sequence.blocks.recurrent().exists()) states_.push_back(std::move(state));
   records_.push_back({std::move(record), memory.block_size_bytes()});
   const AdapterUse& adapter = sequence.request.adapter.use;
+  expects(!adapter || adapter->matrices, "a loaded adapter has matrices");
   adapters_.push_back(adapter ? adapter->matrices.get() : nullptr);
   has_adapter_ |= adapters_.back() != nullptr;
   add_rows(part, index);

@@ -4,6 +4,7 @@
 
 #include "tests/support/adapter_double.hpp"
 #include "tests/support/engine_rig.hpp"
+#include "worker/model/adapter_matrices.hpp"
 
 namespace leasehold::testing {
 namespace {
@@ -20,7 +21,11 @@ struct Waits {
   }
   AdapterUse adapter() {
     return std::make_shared<const LoadedAdapter>(
-        LoadedAdapter{.name = "tuned", .version = 1, .digest = {{1}}, .lease = rig.grant("t")});
+        LoadedAdapter{.name = "tuned",
+                      .version = 1,
+                      .digest = {{1}},
+                      .lease = rig.grant("t"),
+                      .matrices = std::make_shared<const AdapterMatrices>(rig.config().n_layers)});
   }
   Errc refusal() const {
     REQUIRE(answers.size() == 1);
