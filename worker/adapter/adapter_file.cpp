@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <ranges>
 
 #include "common/expects.hpp"
 #include "common/utf8.hpp"
-#include "kernels/model/gguf/sha256.hpp"
+#include "kernels/model/gguf/gguf_head.hpp"
 #include "worker/adapter/adapter_matrix.hpp"
 #include "worker/adapter/peft_config.hpp"
 #include "worker/adapter/safetensors.hpp"
@@ -19,7 +20,8 @@ namespace {
 
 constexpr std::string_view kConfigName = "adapter_config.json";
 constexpr std::string_view kMatricesName = "adapter_model.safetensors";
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+/// The most bytes of a GGUF file before its matrices.
+constexpr std::uint64_t kMaxGgufHeadBytes = 1 << 20;
 /// What a file may have besides its matrices.
 constexpr std::uint64_t kMaxOtherBytes = 16 << 20;
 
@@ -43,16 +45,16 @@ Result<void> check_size(const FileBelow& file, const Expected& expected) {
                                   file.size_bytes(), expected.max_rank, most));
 }
 
-Result<void> check_text(const GgufFile& gguf, const FileBelow& file, std::string_view key,
+Result<void> check_text(const GgufHead& gguf, const FileBelow& file, std::string_view key,
                         std::string_view wanted) {
-  const auto value = TRY(gguf.get_or<std::string>(key, ""));
+  const auto value = TRY(gguf.get_or<std::string>(key, {}));
   if (value == wanted) return {};
   return refuse(file, fmt::format("{} is \"{}\"; this model loads adapters with \"{}\"", key,
                                   printable_excerpt(value), wanted));
 }
 
 /// α; 0 means the rank of each matrix.
-Result<float> read_alpha(const GgufFile& gguf, const FileBelow& file) {
+Result<float> read_alpha(const GgufHead& gguf, const FileBelow& file) {
   const auto alpha = TRY(gguf.get_or<float>("adapter.lora.alpha", 0.0F));
   if (std::isfinite(alpha)) return alpha;
   return fail(Errc::FileCorrupt, fmt::format("{}: adapter.lora.alpha is {}", file.path(), alpha));
@@ -64,7 +66,7 @@ std::unexpected<Error> refuse_tensor(const FileBelow& file, std::string_view nam
                                   printable_excerpt(name)));
 }
 
-Result<std::vector<FoundMatrix>> gguf_matrices(const GgufFile& gguf, const FileBelow& file) {
+Result<std::vector<FoundMatrix>> gguf_matrices(const GgufHead& gguf, const FileBelow& file) {
   std::vector<FoundMatrix> all;
   for (const GgufTensor& tensor : gguf.tensors()) {
     auto found = found_in_gguf(tensor.name);
@@ -79,9 +81,11 @@ Result<std::vector<FoundMatrix>> gguf_matrices(const GgufFile& gguf, const FileB
   return all;
 }
 
-Result<std::vector<AdapterPair>> read_gguf(const FileBelow& file, const Expected& expected) {
-  UniqueFd fd = TRY(file.fd().duplicate());
-  const GgufFile gguf = TRY(GgufFile::open(std::move(fd), file.path()));
+Result<std::vector<AdapterPair>> read_gguf(FileBelow& file, const Expected& expected) {
+  TRY(file.keep_head(kMaxGgufHeadBytes));
+  const GgufHead gguf = TRY(GgufHead::read(file.head(), file.size_bytes(), file.path()));
+  if (const auto n_files = TRY(gguf.get_or<std::uint32_t>("split.count", 1)); n_files > 1)
+    return refuse(file, fmt::format("is one of {} files; merge them into one", n_files));
   TRY(check_text(gguf, file, "general.type", "adapter"));
   TRY(check_text(gguf, file, "adapter.type", "lora"));
   TRY(check_text(gguf, file, "general.architecture", expected.config->architecture));
@@ -96,13 +100,18 @@ Result<std::vector<AdapterPair>> read_gguf(const FileBelow& file, const Expected
   return pairs;
 }
 
-Result<std::vector<SafetensorsTensor>> read_directory(const FileBelow& file) {
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<std::vector<SafetensorsTensor>> read_directory(FileBelow& file) {
+  TRY(file.keep_head(kSafetensorsPrefixBytes + kMaxSafetensorsHeaderBytes));
   std::uint64_t header_bytes = 0;
   if (file.size_bytes() >= sizeof header_bytes)
-    TRY(file.read(0, std::as_writable_bytes(std::span(&header_bytes, 1))));
+    std::memcpy(&header_bytes, file.head().data(), sizeof header_bytes);
   TRY(check_safetensors_header_size(header_bytes, file.size_bytes(), file.path()));
-  const std::string header = TRY(file.text(kSafetensorsPrefixBytes, header_bytes));
-  return read_safetensors(header, file.size_bytes(), file.path());
+  const auto header = file.head().subspan(kSafetensorsPrefixBytes, header_bytes);
+  return read_safetensors(as_text(header), file.size_bytes(), file.path());
 }
 
 Result<FoundMatrix> peft_matrix(const SafetensorsTensor& tensor, const PeftConfig& config,
@@ -135,10 +144,10 @@ Result<void> apply_config(AdapterPair& pair, const PeftConfig& config, const Fil
                           config.rank_of(module)));
 }
 
-Result<std::vector<AdapterPair>> read_peft(const FileBelow& config_file, const FileBelow& file,
+Result<std::vector<AdapterPair>> read_peft(FileBelow& config_file, FileBelow& file,
                                            const Expected& expected) {
-  const std::string text = TRY(config_file.text(0, config_file.size_bytes()));
-  const PeftConfig config = TRY(read_peft_config(text, config_file.path()));
+  TRY(config_file.keep_head(config_file.size_bytes()));
+  const PeftConfig config = TRY(read_peft_config(as_text(config_file.head()), config_file.path()));
   std::vector<FoundMatrix> found;
   for (const SafetensorsTensor& tensor : TRY(read_directory(file)))
     found.push_back(TRY(peft_matrix(tensor, config, file)));
@@ -146,26 +155,6 @@ Result<std::vector<AdapterPair>> read_peft(const FileBelow& config_file, const F
       TRY(pair_matrices(std::move(found), *expected.config, expected.max_rank, true, file.path()));
   for (AdapterPair& pair : pairs) TRY(apply_config(pair, config, file));
   return pairs;
-}
-
-Result<void> add_file(Sha256& hash, const FileBelow& file) {
-  std::vector<std::byte> piece;
-  for (std::uint64_t done = 0; done < file.size_bytes(); done += piece.size()) {
-    piece.resize(std::min(kPieceBytes, file.size_bytes() - done));
-    TRY(file.read(done, piece));
-    TRY(hash.add(piece));
-  }
-  return {};
-}
-
-Result<ContentDigest> digest_of(std::span<const FileBelow> files) {
-  Sha256 hash = TRY(Sha256::start());
-  for (const FileBelow& file : files) {
-    const std::uint64_t size_bytes = file.size_bytes();
-    if (files.size() > 1) TRY(hash.add(std::as_bytes(std::span(&size_bytes, 1))));
-    TRY(add_file(hash, file));
-  }
-  return hash.finish();
 }
 
 /// The file of a folder, opened below the folder.
@@ -199,7 +188,7 @@ Result<AdapterFile> AdapterFile::open(int directory_fd, std::string_view relativ
   } else {
     file.files_.push_back(TRY(FileBelow::adopt(std::move(fd), printable_excerpt(relative_path))));
   }
-  const FileBelow& matrices = file.files_.back();
+  FileBelow& matrices = file.files_.back();
   TRY(check_size(matrices, expected));
   const auto pairs = TRY(is_folder ? read_peft(file.files_.front(), matrices, expected)
                                    : read_gguf(matrices, expected));
@@ -207,9 +196,17 @@ Result<AdapterFile> AdapterFile::open(int directory_fd, std::string_view relativ
     file.weights_.push_back(pair.weight);
     file.sources_.push_back(pair.source);
   }
-  file.digest_ = TRY(digest_of(file.files_));
-  TRY(file.check_unchanged());
+  FilesDigest digest = TRY(FilesDigest::start(file.files_));
+  file.digest_ = TRY(digest.finish(file.files_));
   return file;
+}
+
+/// In the order of the file, so that one pass both copies and hashes it.
+Result<AdapterLayout> AdapterFile::layout(std::uint64_t extent_bytes) const {
+  AdapterLayout layout = TRY(make_adapter_layout(weights_, extent_bytes));
+  std::ranges::sort(layout.pieces, {},
+                    [this](const AdapterPiece& piece) { return source_of(piece).offset; });
+  return layout;
 }
 
 Result<void> AdapterFile::read(const AdapterPiece& piece, std::uint64_t from,
@@ -218,33 +215,46 @@ Result<void> AdapterFile::read(const AdapterPiece& piece, std::uint64_t from,
   const std::size_t number = 2 * std::size_t{piece.weight} + (piece.half == AdapterHalf::B);
   if (number != matrix_number_) {
     matrix_number_ = SIZE_MAX;
-    matrix_ = TRY(read_matrix(weights_[piece.weight], sources_[piece.weight], piece.half));
+    matrix_ = TRY(read_matrix(piece));
     matrix_number_ = number;
   }
   std::ranges::copy(std::span(matrix_).subspan(from, into.size()), into.begin());
   return {};
 }
 
-Result<std::vector<std::byte>> AdapterFile::read_matrix(const AdaptedWeight& weight,
-                                                        const AdapterSource& source,
-                                                        AdapterHalf half) const {
+Result<std::vector<std::byte>> AdapterFile::read_matrix(const AdapterPiece& piece) {
+  const AdaptedWeight& weight = weights_[piece.weight];
   const FileBelow& file = files_.back();
-  const FileMatrix& matrix = half == AdapterHalf::A ? source.a : source.b;
+  const FileMatrix& matrix = source_of(piece);
   std::vector<std::byte> bytes(matrix.size_bytes());
   TRY(file.read(matrix.offset, bytes));
+  TRY(note_read(matrix.offset, bytes));
   bytes = widened(matrix, std::move(bytes), weight.type);
   if (!is_finite(weight.type, bytes))
     return fail(Errc::FileCorrupt,
                 fmt::format("{}: tensor {} has a value that is infinite or not a number",
                             file.path(), printable_excerpt(matrix.name)));
-  if (half == AdapterHalf::A) return bytes;
+  if (piece.half == AdapterHalf::A) return bytes;
   return transposed(bytes, matrix.rows, matrix.columns, block_shape(weight.type).size_bytes,
-                    source.permuted_head);
+                    sources_[piece.weight].permuted_head);
 }
 
-Result<void> AdapterFile::check_unchanged() const {
-  for (const FileBelow& file : files_) TRY(file.check_unchanged());
-  return {};
+/// A matrix before those that were read begins a new pass over the file.
+Result<void> AdapterFile::note_read(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (!read_digest_ || offset < read_digest_->position())
+    read_digest_ = TRY(FilesDigest::start(files_));
+  return read_digest_->add(files_, offset, bytes);
+}
+
+Result<void> AdapterFile::check_read() {
+  if (!read_digest_) read_digest_ = TRY(FilesDigest::start(files_));
+  const ContentDigest read = TRY(read_digest_->finish(files_));
+  read_digest_.reset();
+  if (read == digest_) return {};
+  return fail(Errc::FileCorrupt,
+              fmt::format("{}: changed while it was read: its SHA-256 was {} and is {}; load the "
+                          "adapter again when the file is complete",
+                          files_.back().path(), digest_.hex(), read.hex()));
 }
 
 }  // namespace leasehold

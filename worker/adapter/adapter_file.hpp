@@ -19,6 +19,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "worker/adapter/adapter_layout.hpp"
 #include "worker/adapter/adapter_source.hpp"
 #include "worker/adapter/file_below.hpp"
+#include "worker/adapter/files_digest.hpp"
 
 namespace leasehold {
 
@@ -49,10 +51,8 @@ class AdapterFile {
   std::span<const AdaptedWeight> weights() const { return weights_; }
   /// The memory of all matrices, without padding.
   std::uint64_t size_bytes() const { return leasehold::size_bytes(weights_); }
-  /// See make_adapter_layout.
-  Result<AdapterLayout> layout(std::uint64_t extent_bytes) const {
-    return make_adapter_layout(weights_, extent_bytes);
-  }
+  /// See make_adapter_layout. The pieces are in the order of the file.
+  Result<AdapterLayout> layout(std::uint64_t extent_bytes) const;
 
   /// Fills `into` with the bytes of a matrix from byte `from`; the matrix has enough bytes. A whole
   /// matrix is read and kept when its first slice is asked for, so slices of one matrix are best
@@ -60,13 +60,19 @@ class AdapterFile {
   /// for a file that became shorter; SystemError.
   Result<void> read(const AdapterPiece& piece, std::uint64_t from, std::span<std::byte> into);
 
-  /// Errors: FileCorrupt if a file was written since `open`; what was read since then is invalid.
-  Result<void> check_unchanged() const;
+  /// Checks that the bytes that were read are those of `digest`, after all matrices were read in
+  /// the order of the file. Errors: FileCorrupt if a file was written meanwhile; what was read is
+  /// invalid then. SystemError.
+  Result<void> check_read();
 
  private:
   AdapterFile() = default;
-  Result<std::vector<std::byte>> read_matrix(const AdaptedWeight& weight,
-                                             const AdapterSource& source, AdapterHalf half) const;
+  const FileMatrix& source_of(const AdapterPiece& piece) const {
+    const AdapterSource& source = sources_[piece.weight];
+    return piece.half == AdapterHalf::A ? source.a : source.b;
+  }
+  Result<std::vector<std::byte>> read_matrix(const AdapterPiece& piece);
+  Result<void> note_read(std::uint64_t offset, std::span<const std::byte> bytes);
 
   std::vector<FileBelow> files_;  // in the order of the digest; matrices are in the last one
   ContentDigest digest_;
@@ -74,6 +80,7 @@ class AdapterFile {
   std::vector<AdapterSource> sources_;  // [n_weights]
   std::vector<std::byte> matrix_;       // the last one that was read
   std::size_t matrix_number_ = SIZE_MAX;
+  std::optional<FilesDigest> read_digest_;  // of the matrices that were read in this pass
 };
 
 }  // namespace leasehold

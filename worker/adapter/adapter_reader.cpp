@@ -29,7 +29,7 @@ Result<AdapterSlice> AdapterReader::next() {
   slice.bytes.reserve(kSliceBytes);
   while (piece_ < layout_.pieces.size() && slice.bytes.size() < kSliceBytes) TRY(read_part(slice));
   slice.is_last = piece_ == layout_.pieces.size();
-  if (slice.is_last) TRY(file_.check_unchanged());
+  if (slice.is_last) TRY(file_.check_read());
   return slice;
 }
 

@@ -48,8 +48,8 @@ class AdapterReader {
   const AdapterLayout& layout() const { return layout_; }
   std::span<const AdaptedWeight> weights() const { return file_.weights(); }
 
-  /// The next slice of at most kSliceBytes; the last one is given once the file is known to be
-  /// unchanged. Errors: those of AdapterFile::read and check_unchanged. Precondition: the last
+  /// The next slice of at most kSliceBytes; the last one is given once the bytes are known to be
+  /// those of the digest. Errors: those of AdapterFile::read and check_read. Precondition: the last
   /// slice was not read yet.
   Result<AdapterSlice> next();
 

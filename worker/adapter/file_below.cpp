@@ -7,10 +7,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "common/expects.hpp"
 #include "common/utf8.hpp"
+#include "kernels/model/gguf/gguf.hpp"
 
 namespace leasehold {
 namespace {
@@ -60,12 +62,24 @@ bool is_directory(const UniqueFd& fd) {
 Result<FileBelow> FileBelow::adopt(UniqueFd fd, std::string path) {
   const FileIdentity identity = TRY(FileIdentity::of_descriptor(fd, path));
   if (identity.size_bytes == 0) return fail(Errc::FileCorrupt, fmt::format("{}: is empty", path));
-  return FileBelow(std::move(fd), std::move(path), identity);
+  return FileBelow(std::move(fd), std::move(path), identity.size_bytes);
+}
+
+Result<void> FileBelow::keep_head(std::uint64_t most_bytes) {
+  std::vector<std::byte> head(std::min(most_bytes, size_bytes_));
+  TRY(read(0, head));
+  head_ = std::move(head);
+  return {};
 }
 
 Result<void> FileBelow::read(std::uint64_t from, std::span<std::byte> into) const {
   expects(from + into.size() <= size_bytes(), "the range lies in the file");
   std::uint64_t done = 0;
+  if (from < head_.size()) {
+    const std::span<const std::byte> kept = std::span(head_).subspan(from);
+    done = std::min(kept.size(), into.size());
+    std::ranges::copy(kept.first(done), into.begin());
+  }
   while (done < into.size()) {
     const ssize_t n =
         ::pread(fd_.get(), into.data() + done, into.size() - done, static_cast<off_t>(from + done));
@@ -78,21 +92,6 @@ Result<void> FileBelow::read(std::uint64_t from, std::span<std::byte> into) cons
     done += static_cast<std::uint64_t>(n);
   }
   return {};
-}
-
-Result<std::string> FileBelow::text(std::uint64_t from, std::uint64_t size_bytes) const {
-  std::string text(size_bytes, '\0');
-  TRY(read(from, std::as_writable_bytes(std::span(text))));
-  return text;
-}
-
-Result<void> FileBelow::check_unchanged() const {
-  const FileIdentity now = TRY(FileIdentity::of_descriptor(fd_, path_));
-  if (now.size_bytes == identity_.size_bytes && now.mtime_ns == identity_.mtime_ns) return {};
-  return fail(Errc::FileCorrupt,
-              fmt::format("{}: changed while it was read ({} bytes then, {} now); load the adapter "
-                          "again when the file is complete",
-                          path_, identity_.size_bytes, now.size_bytes));
 }
 
 }  // namespace leasehold

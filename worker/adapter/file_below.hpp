@@ -9,10 +9,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/machine/unique_fd.hpp"
 #include "common/result.hpp"
-#include "kernels/model/gguf/gguf.hpp"
 
 namespace leasehold {
 
@@ -30,27 +31,27 @@ class FileBelow {
   static Result<FileBelow> adopt(UniqueFd fd, std::string path);
 
   const std::string& path() const { return path_; }
-  const UniqueFd& fd() const { return fd_; }
   /// The size when the file was opened.
-  std::uint64_t size_bytes() const { return identity_.size_bytes; }
+  std::uint64_t size_bytes() const { return size_bytes_; }
+
+  /// Copies the first bytes, at most the whole file, into memory. From then on `read` gives these
+  /// bytes from there: a later write to the file cannot make what was parsed differ from what is
+  /// hashed. Errors: those of `read`.
+  Result<void> keep_head(std::uint64_t most_bytes);
+  std::span<const std::byte> head() const { return head_; }
 
   /// Fills `into` from byte `from` on; the file has enough bytes. Errors: FileCorrupt if it became
   /// shorter; SystemError.
   Result<void> read(std::uint64_t from, std::span<std::byte> into) const;
 
-  /// The first `size_bytes` bytes from `from` on; see `read`.
-  Result<std::string> text(std::uint64_t from, std::uint64_t size_bytes) const;
-
-  /// Errors: FileCorrupt if the file was written since it was opened; SystemError.
-  Result<void> check_unchanged() const;
-
  private:
-  FileBelow(UniqueFd fd, std::string path, const FileIdentity& identity)
-      : fd_(std::move(fd)), path_(std::move(path)), identity_(identity) {}
+  FileBelow(UniqueFd fd, std::string path, std::uint64_t size_bytes)
+      : fd_(std::move(fd)), path_(std::move(path)), size_bytes_(size_bytes) {}
 
   UniqueFd fd_;
   std::string path_;
-  FileIdentity identity_;
+  std::uint64_t size_bytes_;
+  std::vector<std::byte> head_;
 };
 
 }  // namespace leasehold

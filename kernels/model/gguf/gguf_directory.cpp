@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/model/gguf/gguf_cursor.hpp"
+#include "kernels/model/gguf/gguf_head.hpp"
 
 namespace leasehold {
 namespace {
@@ -221,6 +222,23 @@ Result<void> check_version(GgufCursor& in, std::string_view path) {
                   : fmt::format("{}: has GGUF version {}; 2 and 3 are read", path, version));
 }
 
+Result<GgufDirectory> read_directory(std::span<const std::byte> head, std::uint64_t file_bytes,
+                                     std::string_view path) {
+  GgufCursor in(head, path);
+  GgufDirectory directory{};
+  TRY(check_version(in, path));
+  const auto n_tensors = TRY(in.take<std::uint64_t>("tensor count"));
+  const auto n_entries = TRY(in.take<std::uint64_t>("metadata count"));
+  TRY(in.check_remaining(n_tensors, kMinTensorBytes, "tensors"));
+  TRY(in.check_remaining(n_entries, kMinEntryBytes, "metadata entries"));
+  TRY(take_metadata(in, n_entries, path, directory));
+  TRY(take_tensors(in, n_tensors, path, directory));
+  const std::uint32_t alignment = TRY(alignment_of(head, path, directory));
+  TRY(set_tensor_offsets(in, file_bytes, alignment, directory));
+  TRY(check_no_overlap(in, directory));
+  return directory;
+}
+
 }  // namespace
 
 std::string_view name(GgufType type) {
@@ -234,19 +252,17 @@ std::uint64_t GgufTensor::rows() const {
 }
 
 Result<GgufDirectory> read_gguf_directory(std::span<const std::byte> file, std::string_view path) {
-  GgufCursor in(file, path);
-  GgufDirectory directory{};
-  TRY(check_version(in, path));
-  const auto n_tensors = TRY(in.take<std::uint64_t>("tensor count"));
-  const auto n_entries = TRY(in.take<std::uint64_t>("metadata count"));
-  TRY(in.check_remaining(n_tensors, kMinTensorBytes, "tensors"));
-  TRY(in.check_remaining(n_entries, kMinEntryBytes, "metadata entries"));
-  TRY(take_metadata(in, n_entries, path, directory));
-  TRY(take_tensors(in, n_tensors, path, directory));
-  const std::uint32_t alignment = TRY(alignment_of(file, path, directory));
-  TRY(set_tensor_offsets(in, file.size(), alignment, directory));
-  TRY(check_no_overlap(in, directory));
-  return directory;
+  return read_directory(file, file.size(), path);
+}
+
+Result<GgufHead> GgufHead::read(std::span<const std::byte> head, std::uint64_t file_bytes,
+                                const std::string& path) {
+  auto directory = read_directory(head, file_bytes, path);
+  if (directory) return GgufHead(head, path, *std::move(directory));
+  Error error = directory.error();
+  if (error.code == Errc::FileCorrupt && head.size() < file_bytes)
+    error.detail += fmt::format("; the tensors' data must begin within {} bytes", head.size());
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace leasehold

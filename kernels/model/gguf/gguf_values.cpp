@@ -1,5 +1,5 @@
-// GgufFile::length and get decode metadata from the mapping. The directory reader checked all
-// extents, so only types and values can be wrong here.
+// Decodes metadata. The directory reader checked all extents, so only types and values can be wrong
+// here.
 #include <fmt/format.h>
 
 #include <type_traits>
@@ -7,6 +7,7 @@
 
 #include "kernels/model/gguf/gguf.hpp"
 #include "kernels/model/gguf/gguf_cursor.hpp"
+#include "kernels/model/gguf/gguf_head.hpp"
 
 namespace leasehold {
 namespace {
@@ -84,6 +85,33 @@ Result<std::vector<T>> take_array(GgufCursor& in, std::string_view path, std::st
   return elements;
 }
 
+template <class T>
+Result<T> decoded(std::span<const std::byte> bytes, std::string_view path, std::string_view key,
+                  const GgufValue& found) {
+  GgufCursor in(bytes, path, found.offset);
+  if constexpr (std::is_same_v<T, std::uint64_t>) {
+    const Wide number = TRY(take_integer(in, path, key, found));
+    if (number >= 0) return static_cast<std::uint64_t>(number);
+    return fail(Errc::FileCorrupt, fmt::format("{}: metadata {} is negative", path, key));
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    const Wide number = TRY(take_integer(in, path, key, found));
+    if (number <= INT64_MAX) return static_cast<std::int64_t>(number);
+    return fail(Errc::UnsupportedModel,
+                fmt::format("{}: metadata {} is more than 63 bits", path, key));
+  } else if constexpr (std::is_same_v<T, std::uint32_t>) {
+    const std::uint64_t number = TRY(decoded<std::uint64_t>(bytes, path, key, found));
+    if (number <= UINT32_MAX) return static_cast<std::uint32_t>(number);
+    return fail(Errc::UnsupportedModel,
+                fmt::format("{}: metadata {} is {}, more than 32 bits", path, key, number));
+  } else if constexpr (requires { typename T::allocator_type; } &&
+                       !std::is_same_v<T, std::string>) {
+    return take_array<typename T::value_type>(in, path, key, found);
+  } else {
+    if (found.type != type_of<T>()) return wrong_type(path, key, found, name(type_of<T>()));
+    return take_one<T>(in, key);
+  }
+}
+
 }  // namespace
 
 Result<std::uint64_t> GgufFile::length(std::string_view key) const {
@@ -94,30 +122,19 @@ Result<std::uint64_t> GgufFile::length(std::string_view key) const {
 
 template <class T>
 Result<T> GgufFile::get(std::string_view key) const {
-  const GgufValue found = TRY(value(key));
-  GgufCursor in(bytes(), path_, found.offset);
-  if constexpr (std::is_same_v<T, std::uint64_t>) {
-    const Wide number = TRY(take_integer(in, path_, key, found));
-    if (number >= 0) return static_cast<std::uint64_t>(number);
-    return fail(Errc::FileCorrupt, fmt::format("{}: metadata {} is negative", path_, key));
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    const Wide number = TRY(take_integer(in, path_, key, found));
-    if (number <= INT64_MAX) return static_cast<std::int64_t>(number);
-    return fail(Errc::UnsupportedModel,
-                fmt::format("{}: metadata {} is more than 63 bits", path_, key));
-  } else if constexpr (std::is_same_v<T, std::uint32_t>) {
-    const std::uint64_t number = TRY(get<std::uint64_t>(key));
-    if (number <= UINT32_MAX) return static_cast<std::uint32_t>(number);
-    return fail(Errc::UnsupportedModel,
-                fmt::format("{}: metadata {} is {}, more than 32 bits", path_, key, number));
-  } else if constexpr (requires { typename T::allocator_type; } &&
-                       !std::is_same_v<T, std::string>) {
-    return take_array<typename T::value_type>(in, path_, key, found);
-  } else {
-    if (found.type != type_of<T>()) return wrong_type(path_, key, found, name(type_of<T>()));
-    return take_one<T>(in, key);
-  }
+  return decoded<T>(bytes(), path_, key, TRY(value(key)));
 }
+
+template <class T>
+Result<T> GgufHead::get_or(std::string_view key, T fallback) const {
+  const auto entry = directory_.metadata.find(key);
+  if (entry == directory_.metadata.end()) return fallback;
+  return decoded<T>(head_, path_, key, entry->second);
+}
+
+template Result<std::uint32_t> GgufHead::get_or(std::string_view key, std::uint32_t) const;
+template Result<float> GgufHead::get_or(std::string_view key, float) const;
+template Result<std::string> GgufHead::get_or(std::string_view key, std::string) const;
 
 template Result<std::uint64_t> GgufFile::get(std::string_view key) const;
 template Result<std::int64_t> GgufFile::get(std::string_view key) const;

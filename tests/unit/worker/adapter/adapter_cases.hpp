@@ -107,7 +107,7 @@ inline Result<std::vector<std::vector<std::byte>>> read_all(AdapterFile& file,
       TRY(file.read(piece, from,
                     std::span(bytes).subspan(from, std::min(slice, bytes.size() - from))));
   }
-  TRY(file.check_unchanged());
+  TRY(file.check_read());
   return all;
 }
 

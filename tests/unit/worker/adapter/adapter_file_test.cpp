@@ -273,19 +273,50 @@ TEST_CASE("adapter: a file far larger than an adapter of this model is not read"
   check_error(folder.refusal("a.gguf"), Errc::UnsupportedModel, "has 1099511627776 bytes");
 }
 
-TEST_CASE("adapter: a file written after it was opened is found out") {
-  const AdapterFolder folder;
+namespace {
+
+/// Adapters of it are larger than what is kept of a file.
+make_model::ModelRequest wide_model() {
+  make_model::ModelRequest wide = small_model("llama");
+  wide.shape.embd = 256;
+  wide.shape.ffn = 4096;
+  return wide;
+}
+constexpr make_model::TargetRanks kHighRanks{32, 32, 32, 32, 32, 32, 32};
+
+}  // namespace
+
+TEST_CASE("adapter: a file written while it is read is found out by its bytes, not by its times") {
+  const AdapterFolder folder("llama", wide_model());
   const auto form = GENERATE(AdapterForm::Gguf, AdapterForm::Peft);
-  folder.make("a", TensorType::F16, form);
+  folder.make("a", TensorType::F32, form, kHighRanks);
+  const std::string path =
+      folder.path(form == AdapterForm::Gguf ? "a" : "a/adapter_model.safetensors");
+  REQUIRE(std::filesystem::file_size(path) > (3 << 20));
+  const auto written = std::filesystem::last_write_time(path);
   auto file = folder.open("a");
   REQUIRE(file);
-  CHECK(file->check_unchanged());
-  const std::string path = form == AdapterForm::Gguf
-                               ? "a"
-                               : GENERATE("a/adapter_config.json", "a/adapter_model.safetensors");
-  std::filesystem::resize_file(folder.path(path), 40);
-  CHECK(file->check_unchanged().error().code == Errc::FileCorrupt);
-  if (path != "a/adapter_config.json") CHECK(read_all(*file).error().code == Errc::FileCorrupt);
+  const auto original = read_all(*file);
+  REQUIRE(original);
+  std::fstream(path).seekp(2 << 20).put('x');
+  std::filesystem::last_write_time(path, written);
+  CHECK(read_all(*file).error().code == Errc::FileCorrupt);
+  // What was parsed is kept, and a file that was cut is an error, not a signal.
+  std::fstream(path).put('x');
+  std::filesystem::resize_file(path, 2 << 20);
+  CHECK(read_all(*file).error().code == Errc::FileCorrupt);
+  CHECK(folder.refusal("a").code == Errc::FileCorrupt);
+}
+
+TEST_CASE("adapter: the header of a GGUF file is read from a megabyte at most") {
+  const AdapterFolder folder("llama", wide_model());
+  folder.make("a", TensorType::F32, AdapterForm::Gguf, kHighRanks);
+  std::string bytes = bytes_of(folder.path("a"));
+  // The number of metadata entries is that of a header of 1 GiB.
+  const std::uint64_t entries = (std::uint64_t{1} << 30) / 14;
+  std::memcpy(bytes.data() + 16, &entries, sizeof entries);
+  folder.write("a", bytes);
+  check_error(folder.refusal("a"), Errc::FileCorrupt, "data must begin within 1048576 bytes");
 }
 
 TEST_CASE("adapter: the digest is that of the bytes, whatever the path") {
