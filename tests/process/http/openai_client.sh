@@ -25,3 +25,14 @@ cat >"$work/tools.jinja" <<'JINJA'
 JINJA
 start_worker w2 --chat-template "$work/tools.jinja"
 "$python" "$(dirname "$0")/openai_responses.py" "http://$address/v1" "$key" tools
+
+# Adapters of the bundled model.
+start_worker w3 --slow-motion-us 300 --adapters "$root/tools/models"
+control tenants admit ann --max-concurrent 8 --max-blocks 2000 --max-adapters 1 --max-adapter-bytes 16MiB >/dev/null
+control tenants admit bob --max-adapters 1 --max-adapter-bytes 16MiB >/dev/null
+add() { control adapters add "$1" --file "leasehold-stories-$2.gguf" "${@:3}" >/dev/null; }
+add tuned lines --tenant ann
+add other sailor --tenant ann
+add shared sailor --shared
+add theirs lines --tenant bob
+"$python" "$(dirname "$0")/openai_adapters.py" "http://$address/v1" "$key" "$bin/brokerctl" "$work/broker.sock"
