@@ -30,6 +30,12 @@ wire::RequestSubmitted answer_to(const PromptRequest& request) {
   return answer;
 }
 
+/// Why a request was not moved. The scheduler does not know one that waits for its adapter.
+Error why_not_moved(const Error& error, bool has_ended) {
+  if (has_ended || error.code != Errc::UnknownRequest) return error;
+  return {Errc::QueueFull, "the request waits for its adapter; move it when it runs"};
+}
+
 }  // namespace
 
 RequestPipeline::RequestPipeline(const ServeDependencies& dependencies, ClientRequests& requests,
@@ -135,6 +141,7 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
   const RequestId engine_request_id = incoming.engine_request_id();
   const PromptRequest& prompt = incoming.prompt;
   incoming.answer = answer_to(prompt);
+  incoming.answer.adapter_digest = prompt.adapter.continued;  // until it is known which is used
   if (incoming.submit.resumable) {
     const auto begun =
         resumable_->begin(engine_request_id, {.body = incoming.body,
@@ -294,7 +301,8 @@ void RequestPipeline::move(const TenantConnection& connection, const Json& body,
     // Posted before the events of the next step, which report the text's lease.
     boost::asio::post(
         *deps_.io, [this, order, peer, moved, respond = std::move(respond)]() mutable {
-          if (!moved) return respond(std::unexpected(moved.error()));
+          const bool has_ended = requests_->find_parsed(order.engine_request_id) == nullptr;
+          if (!moved) return respond(std::unexpected(why_not_moved(moved.error(), has_ended)));
           resumable_->read_under(order.engine_request_id, {peer, order.to});
           respond(Payload{
               .body = wire::RequestMoved{.request = to_client_request_id(order.engine_request_id),

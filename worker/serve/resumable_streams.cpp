@@ -101,6 +101,12 @@ Result<void> ResumableStreams::check_first_reader(const RequestId& engine_reques
   return std::unexpected(continued_elsewhere());
 }
 
+void ResumableStreams::accepted(const RequestId& engine_request_id,
+                                const wire::RequestSubmitted& submitted) {
+  const auto found = streams_.find(engine_request_id);
+  if (found != streams_.end()) found->second.stream.submitted = submitted;
+}
+
 void ResumableStreams::add(const RequestId& engine_request_id, wire::TokenEmitted token) {
   const auto found = streams_.find(engine_request_id);
   if (found == streams_.end()) return;

@@ -89,6 +89,9 @@ class ResumableStreams {
   /// room.
   Result<void> check_first_reader(const RequestId& engine_request_id) const;
 
+  /// Sets the reply to the submission, which later readers get, too. Does nothing for an unknown
+  /// id.
+  void accepted(const RequestId& engine_request_id, const wire::RequestSubmitted& submitted);
   /// Adds the next token. Precondition: the position follows the last one. When there is no room,
   /// the stream is abandoned.
   void add(const RequestId& engine_request_id, wire::TokenEmitted token);

@@ -48,6 +48,9 @@ Result<void> StreamResumer::check_id(IncomingRequest& incoming) const {
   if (incoming.joins) return {};
   for (std::size_t i = submit.emitted.size(); i < stream->tokens.size(); ++i)
     submit.emitted.push_back(stream->tokens[i].token);
+  // A client of another process does not know which version of the adapter began the text.
+  const std::string& began_under = stream->submitted.adapter_digest;
+  if (!stream->tokens.empty() && !began_under.empty()) submit.adapter_digest = began_under;
   return {};
 }
 
@@ -95,6 +98,7 @@ void StreamResumer::resume(const TenantConnection& connection, const control::Js
 
 void StreamResumer::attach_first(IncomingRequest submitted) {
   const RequestId engine_request_id = submitted.engine_request_id();
+  streams_->accepted(engine_request_id, submitted.answer);
   const auto may_read = streams_->check_first_reader(engine_request_id);
   if (!may_read) return submitted.respond(std::unexpected(may_read.error()));
   submitted.respond(control::Payload{.body = submitted.answer.to_json()});

@@ -15,6 +15,7 @@ struct Asked {
   std::vector<std::int32_t> emitted = {};
   bool resumable = true;
   std::optional<LeaseId> lease = {};
+  std::string adapter = {};
 };
 
 struct ResumeFixture : ServerFixture {
@@ -23,6 +24,7 @@ struct ResumeFixture : ServerFixture {
         asked.lease ? mint_token({}, {*asked.lease, {tenant.name}}) : token_of(tenant.name);
     wire::RequestSubmit request{.token = token, .request_id = {id}, .prompt = asked.prompt};
     request.emitted = asked.emitted;
+    request.adapter = asked.adapter;
     if (!asked.emitted.empty()) request.adapter_digest.assign(64, 'a');  // as a session does
     request.max_emitted_tokens = kTokens;
     request.ignore_eos = true;
@@ -108,6 +110,12 @@ struct ResumeFixture : ServerFixture {
       rig.revoke(lease);
       lease = rig.grant("ann");
     });
+  }
+  /// The adapter "tuned" has this content from now on. The engine does not run a request.
+  void load_adapter(std::uint8_t content) {
+    const LoadedAdapter loaded{
+        .name = "tuned", .version = 1, .digest = {{content}}, .lease = rig.grant("ann")};
+    rig.adapters().loaded["tuned"] = std::make_shared<const LoadedAdapter>(loaded);
   }
   std::vector<std::int32_t> undisturbed() {
     const auto other = tenant();
@@ -223,6 +231,34 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again) == text);
+}
+
+TEST_CASE("resumable request: another process goes on under the adapter that began the text only") {
+  ResumeFixture fixture;
+  fixture.load_adapter(1);
+  const auto ann = fixture.tenant();
+  fixture.submit_and_parse(*ann, {.adapter = "tuned"});
+  fixture.replace_lease_after(3);
+  fixture.start_engine();
+  fixture.run_until_ended(*ann);
+  CHECK(fixture.reason_of(*ann) == "Revoked");
+
+  fixture.load_adapter(2);
+  for (int i = 0; i < 2; ++i) {  // a refusal does not forget which version began it
+    const auto again = fixture.tenant();
+    fixture.submit(*again, "r", {.adapter = "tuned"});
+    CHECK(fixture.error_of(*again, "r") == Errc::UnknownAdapter);
+  }
+  fixture.load_adapter(1);
+  const auto last = fixture.tenant();
+  fixture.submit_and_answer(*last, "r", {.adapter = "tuned"});
+  fixture.run_until_ended(*last);
+  CHECK(fixture.reason_of(*last) == "MaxTokensReached");
+  CHECK(fixture.ids_of(*last).size() == kTokens);
+  const auto joined = fixture.tenant();
+  fixture.submit_and_answer(*joined, "r", {.adapter = "tuned"});
+  const std::string digest = joined->answers.at("r").value().body.at("adapter_digest");
+  CHECK(digest.starts_with("01"));
 }
 
 TEST_CASE("resumable request: a stopped rebind that the engine refuses is not generated again") {
@@ -345,6 +381,21 @@ TEST_CASE("resumable request: a move that fails leaves the reader under its earl
   CHECK(fixture.error_of(*again, "move r") == Errc::LeaseRevoked);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again).size() == kTokens);
+}
+
+TEST_CASE(
+    "resumable request: one that waits for its adapter cannot be moved yet, and is not unknown") {
+  ResumeFixture fixture;
+  const LeaseId other = fixture.rig.grant("ann");
+  const auto ann = fixture.tenant();
+  fixture.submit_and_parse(*ann, {.adapter = "tuned"});
+  fixture.start_engine();
+  fixture.move(*ann, "r", other);
+  fixture.parse_until_answered(*ann, "move r");
+  CHECK(ann->answers.at("move r").error().code == Errc::QueueFull);
+  fixture.move(*ann, "unknown", other);
+  fixture.parse_until_answered(*ann, "move unknown");
+  CHECK(ann->answers.at("move unknown").error().code == Errc::UnknownRequest);
 }
 
 TEST_CASE("resumable request: its id without 'resumable' is another request") {
