@@ -133,7 +133,7 @@ void TenantSession::submit() {
   request.token = held().token;
   request.emitted = ledger_.tokens();
   request.received_prompt_positions = ledger_.prompt_positions();
-  if (ledger_.positions() == 0) request.adapter_digest.clear();  // any version may begin the text
+  request.adapter_digest = ledger_.adapter_digest();
   if (leases_.accepted() != held().lease) request.rebound_from = leases_.accepted();
   const auto begin = std::exchange(begin_, WorkerStream::Begin::Submit);
   auto stream = WorkerStream::open(io_, held().address, request, stream_handlers(), begin);
@@ -168,10 +168,10 @@ void TenantSession::accepted(const wire::RequestSubmitted& generating) {
   retry_counts_.note_accepted(timers_.now());
   if (generating.max_emitted_tokens > 0)
     config_.request.max_emitted_tokens = generating.max_emitted_tokens;
-  if (!generating.adapter_digest.empty())
-    config_.request.adapter_digest = generating.adapter_digest;
+  ledger_.note_adapter(generating.adapter_digest);
   ledger_.set_prompt_tokens(generating.prompt_tokens);
   Submitted submitted{.lease = held().lease, .prompt_tokens = generating.prompt_tokens};
+  submitted.adapter_digest = generating.adapter_digest;
   if (!leases_.accepted()) {
     submitted.unchecked = generating.unchecked;
     submitted.unchecked_omitted = generating.unchecked_omitted;

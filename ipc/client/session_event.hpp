@@ -30,6 +30,7 @@ struct Submitted {
   /// submission.
   std::vector<std::string> unchecked;
   std::uint32_t unchecked_omitted = 0;
+  std::string adapter_digest;  ///< As in RequestSubmitted.
 };
 
 struct TokenArrived {

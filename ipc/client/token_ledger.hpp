@@ -1,11 +1,13 @@
 /// The tokens delivered for one request, and the tokens of its prompt with their log probabilities:
-/// each position once, without gaps. Also how many tokens of its prompt were cached.
+/// each position once, without gaps. Also which version of its adapter computed them, and how many
+/// tokens of its prompt were cached.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ipc/control/messages.hpp"
@@ -19,6 +21,8 @@ class TokenLedger {
   /// Starts with what the request says that an earlier process received.
   explicit TokenLedger(const wire::RequestSubmit& request)
       : tokens_(request.emitted),
+        adapter_digest_(request.adapter_digest),
+        running_adapter_(request.adapter_digest),
         has_prompt_(request.prompt_logprobs.has_value()),
         prompt_positions_(request.received_prompt_positions) {}
 
@@ -31,6 +35,7 @@ class TokenLedger {
                               token.position < size() ? "twice" : "too early", size()));
     }
     tokens_.push_back(token.token);
+    adapter_digest_ = running_adapter_;
     return {};
   }
 
@@ -49,8 +54,15 @@ class TokenLedger {
                               prompt_positions_));
     }
     prompt_positions_ += static_cast<std::uint32_t>(logprobs.tokens.size());
+    adapter_digest_ = running_adapter_;
     return {};
   }
+  /// Notes RequestSubmitted::adapter_digest of the worker that sends the next positions.
+  void note_adapter(const std::string& digest) {
+    if (!digest.empty()) running_adapter_ = digest;
+  }
+  /// Of the positions so far, which the text must continue under; empty: any version may begin it.
+  const std::string& adapter_digest() const { return adapter_digest_; }
   void set_prompt_tokens(std::uint32_t count) { prompt_tokens_ = count; }
   std::uint32_t prompt_positions() const { return prompt_positions_; }
   /// True once the whole prompt has arrived, if the request asks for it.
@@ -66,6 +78,8 @@ class TokenLedger {
 
  private:
   std::vector<std::int32_t> tokens_;
+  std::string adapter_digest_;
+  std::string running_adapter_;
   std::optional<std::uint32_t> cached_tokens_;
   bool has_prompt_ = false;
   std::uint32_t prompt_tokens_ = 0;  // 0: not known yet

@@ -1,6 +1,7 @@
 #include "tools/gateway/text_relay.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -134,6 +135,8 @@ std::string TextRelay::request_for(const OpenHost& action) const {
         action.may_run_there ? table.name_of(*action.moved_from) : std::string();
     fields += fmt::format("Leasehold-Moved-From: {}\r\n", from.empty() ? "unknown" : from);
   }
+  if (std::ranges::any_of(action.adapters, [](const auto& digest) { return !digest.empty(); }))
+    fields += fmt::format("Leasehold-Adapters: {}\r\n", fmt::join(action.adapters, ","));
   const std::string body = with_emitted(request_.body, action.emitted);
   return HostRequest{.client = &client_->head(),
                      .host = shared_->hosts.link(action.host).address().authority(),

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 
+#include "common/content_digest.hpp"
 #include "common/utf8.hpp"
+#include "worker/http/api/api_request.hpp"
 #include "worker/http/host_name.hpp"
 
 namespace leasehold::http {
@@ -13,9 +16,10 @@ namespace {
 
 constexpr const char* kStream = "Leasehold-Stream";
 constexpr const char* kCreated = "Leasehold-Created";
+constexpr const char* kAdapters = "Leasehold-Adapters";
 constexpr const char* kRequest = "Leasehold-Request";
 constexpr const char* kMovedFrom = "Leasehold-Moved-From";
-constexpr const char* kGatewayHeaders[] = {kStream, kCreated, kRequest, kMovedFrom};
+constexpr const char* kGatewayHeaders[] = {kStream, kCreated, kAdapters, kRequest, kMovedFrom};
 
 /// Both bounds are inclusive.
 struct Range {
@@ -46,6 +50,18 @@ Number number_of(const Head& head, const char* name, Range range) {
   return refuse_value(name, *text, fmt::format("a number from {} to {}", range.low, range.high));
 }
 
+std::expected<std::vector<std::string>, ApiError> adapters_in(std::string_view list) {
+  std::vector<std::string> adapters;
+  for (const auto part : list | std::views::split(',')) {
+    const std::string_view digest(part.begin(), part.end());
+    const bool is_known = digest.empty() || ContentDigest::from_hex(digest);
+    if (!is_known || adapters.size() == ApiRequest::kMaxChoices)
+      return refuse_value(kAdapters, list, "a SHA-256 or nothing for each choice");
+    adapters.emplace_back(digest);
+  }
+  return adapters;
+}
+
 std::expected<void, ApiError> check_senders(const Head& head, bool is_trusted) {
   for (const char* name : kGatewayHeaders) {
     const std::size_t count = head.count(name);
@@ -67,6 +83,7 @@ std::expected<GatewayFields, ApiError> GatewayFields::of(const Head& head, bool 
   if (const auto beat = TRY(number_of(head, kStream, kBeat_ms)))
     fields.beat = std::chrono::milliseconds(*beat);
   fields.created_unix_s = TRY(number_of(head, kCreated, kUnixTime_s));
+  if (const auto text = head.only(kAdapters)) fields.adapters = TRY(adapters_in(*text));
   if (const auto text = head.only(kRequest)) {
     auto id = RequestId::parse(*text);
     if (!id) return refuse_value(kRequest, *text, "1 to 64 characters of A-Z a-z 0-9 . _ : -");

@@ -5,8 +5,11 @@
 /// | --- | --- |
 /// | Leasehold-Stream | 50 … 10000: milliseconds between the beats of a continuable stream |
 /// | Leasehold-Created | Unix time: the answer's `created`, and the time of the chat template |
+/// | Leasehold-Adapters | for each choice the SHA-256 of the adapter of its `emitted`, or nothing |
 /// | Leasehold-Request | the id of the request if its body has none |
 /// | Leasehold-Moved-From | the host that may still run the text (host_name.hpp), or `unknown` |
+///
+/// Values of choices are separated by commas.
 ///
 /// A proxy that passes on unknown headers must remove these from its clients' requests.
 #pragma once
@@ -16,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/ids.hpp"
 #include "ipc/control/messages/cell/host_name.hpp"
@@ -28,7 +32,8 @@ struct GatewayFields {
   std::optional<std::chrono::milliseconds> beat;  ///< Set: the answer is a continuable stream.
   std::optional<std::int64_t> created_unix_s;
   std::optional<RequestId> request_id;
-  std::string moved_from;  ///< Empty: the text begins here.
+  std::vector<std::string> adapters;  ///< As in the header.
+  std::string moved_from;             ///< Empty: the text begins here.
 
   /// `is_trusted`: the peer is a trusted proxy. Errors, each with the header as `param`: BadRequest
   /// for a header of a peer that is not trusted, for one that is sent twice, and for another value

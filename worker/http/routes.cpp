@@ -139,6 +139,7 @@ awaitable<void> serve_generation(Shared& shared, const Caller& caller, RouteInpu
   if (!request) co_return;  // the server is stopping
   if (!*request) co_return co_await stream.send(error_answer(request->error()));
   (*request)->beat = gateway.beat;
+  (*request)->emitted_adapters = gateway.adapters;
   note_move(shared, caller, **request, gateway, stream);
   // Each further choice keeps a copy of its prompt, and sends it to the worker.
   const std::size_t copies = (*request)->n - 1;

@@ -51,6 +51,7 @@ Answer host_answer(const Shared& shared) {
                   {"code", why_not ? name(why_not->code) : ""},
                   {"asleep", is_asleep(shared)},
                   {"keeps_files", shared.deps.batch_store != nullptr},
+                  {"loads_adapters", shared.deps.list_adapters != nullptr},
                   {"running", load.running},
                   {"waiting", load.waiting}};
   return {.body = escape_controls(host.dump())};

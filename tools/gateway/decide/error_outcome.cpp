@@ -20,8 +20,8 @@ using enum ErrorOutcome;
 
 // An error about the host moves the text, and one about the request is passed on. A limit is the
 // tenant's: a new request elsewhere would multiply it, and a text that moved may go to a host with
-// room. Each host has its own keys: one that an earlier host accepted may be missing on this host
-// alone, and one that is revoked while its text runs ends the text.
+// room. Each host has its own keys and adapters: one that an earlier host accepted may be missing
+// on this host alone, and one that is revoked while its text runs ends the text.
 constexpr std::array<Row, kErrcCount> kRows{{
     {BadRequest, PassOn, PassOn, PassOn},
     {MalformedMessage, PassOn, PassOn, PassOn},
@@ -76,7 +76,7 @@ constexpr std::array<Row, kErrcCount> kRows{{
     {QuotaRequests, PassOn, Move, Move},
     {RequestCancelled, PassOn, PassOn, PassOn},  // an operator or the tenant ended the request
     {CellLost, Move, Move, Move},                // another host is still a member of the cell
-    {UnknownAdapter, PassOn, Leave, PassOn},     // this host lacks the adapter, or it was removed
+    {UnknownAdapter, Leave, Leave, PassOn},      // this host lacks the adapter, or it was removed
     {QuotaAdapters, PassOn, Move, Move},
 }};
 

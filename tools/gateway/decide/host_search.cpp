@@ -34,8 +34,15 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
                      .clock = SilenceClock(terms_.silence, step.now)});
   for (const std::vector<TokenId>& known : tokens_)
     as->positions.push_back(static_cast<std::uint32_t>(known.size()));
-  step.actions.emplace_back(
-      OpenHost{as->id, host, tokens_, search_.from, search_.may_run_there, cause});
+  step.actions.emplace_back(OpenHost{as->id, host, tokens_, adapters_of_tokens(), search_.from,
+                                     search_.may_run_there, cause});
+}
+
+std::vector<std::string> TextContinuation::adapters_of_tokens() const {
+  std::vector<std::string> adapters = adapters_;
+  for (std::size_t choice = 0; choice < adapters.size(); ++choice)
+    if (tokens_[choice].empty()) adapters[choice].clear();
+  return adapters;
 }
 
 /// True if a ready host differs from the text in the arithmetic alone.

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/content_digest.hpp"
 #include "common/utf8.hpp"
 
 namespace leasehold::gateway {
@@ -92,7 +93,7 @@ Result<void> HostStreamParser::read_comment(std::string_view line) {
   std::string_view words = line;
   if (take_word(words) != ":") return {};
   const std::string_view kind = take_word(words);
-  if (kind != "t" && kind != "b" && kind != "e" && kind != "x") return {};
+  if (kind.size() != 1 || !std::string_view("tbaex").contains(kind)) return {};
   if (mark_ != Mark::None) {
     return fail(
         Errc::MalformedMessage,
@@ -101,6 +102,8 @@ Result<void> HostStreamParser::read_comment(std::string_view line) {
   Result<void> done;
   if (kind == "t") {
     done = read_token_mark(words);
+  } else if (kind == "a") {
+    done = read_adapter_mark(words);
   } else if (kind == "x") {
     done = read_error_mark(words);
   } else {
@@ -134,6 +137,17 @@ Result<void> HostStreamParser::read_token_mark(std::string_view numbers) {
   return {};
 }
 
+Result<void> HostStreamParser::read_adapter_mark(std::string_view words) {
+  const std::string_view all = words;
+  const auto choice = number_of(take_word(words), std::numeric_limits<std::uint32_t>::max());
+  const std::string_view digest = take_word(words);
+  const bool is_whole = choice && *choice < limits_.choices && words.empty();
+  if (!is_whole || !ContentDigest::from_hex(digest)) return malformed(fmt::format(": a {}", all));
+  marked_adapter_ = {.choice = *choice, .digest = std::string(digest)};
+  mark_ = Mark::Adapter;
+  return {};
+}
+
 /// A code that this version does not know comes from a later one; the detail keeps it.
 Result<void> HostStreamParser::read_error_mark(std::string_view words) {
   const std::string_view all = words;
@@ -164,6 +178,9 @@ Result<void> HostStreamParser::end_block(std::vector<HostEvent>& events) {
       break;
     case Mark::Beat:
       events.emplace_back(Beat{});
+      break;
+    case Mark::Adapter:
+      events.emplace_back(std::move(marked_adapter_));
       break;
     case Mark::Token:
       return end_group(events);

@@ -8,6 +8,7 @@
 ///     : t CHOICE POSITION TOKEN    the block that this line is in completes a group
 ///     : e                          the block completes the ending group, and the stream
 ///     : b                          a beat: the host works on the request
+///     : a CHOICE SHA256            the version of the adapter under which a choice is generated
 ///     : x CODE RETRY_AFTER_MS      the block completes the stream with an error
 ///
 /// A host is not trusted to keep this form. Memory: at most the limits below and one line.
@@ -44,6 +45,12 @@ struct TokenGroup {
 /// A sign that the host works on the request.
 struct Beat {};
 
+/// The version of an adapter that computes the next tokens of a choice.
+struct AdapterNamed {
+  std::uint32_t choice = 0;
+  std::string digest;  ///< 64 lower-case hex digits.
+};
+
 /// What follows the last token: the end of the stream, or the whole answer (AnswerForm::Document).
 struct EndingGroup {
   std::string bytes;
@@ -55,7 +62,7 @@ struct HostError {
   std::string bytes;  ///< The API's own error event; of a Document, its body, or empty.
 };
 
-using HostEvent = std::variant<TokenGroup, Beat, EndingGroup, HostError>;
+using HostEvent = std::variant<TokenGroup, Beat, AdapterNamed, EndingGroup, HostError>;
 
 enum class AnswerForm : std::uint8_t {
   Events,    ///< The client asked for a stream.
@@ -86,11 +93,12 @@ class HostStreamParser {
   bool has_ended() const { return has_ended_; }
 
  private:
-  enum class Mark : std::uint8_t { None, Token, Beat, Ending, Failure };
+  enum class Mark : std::uint8_t { None, Token, Beat, Adapter, Ending, Failure };
 
   Result<void> read_line(std::string_view line, std::vector<HostEvent>& events);
   Result<void> read_comment(std::string_view line);
   Result<void> read_token_mark(std::string_view numbers);
+  Result<void> read_adapter_mark(std::string_view words);
   Result<void> read_error_mark(std::string_view words);
   Result<void> end_block(std::vector<HostEvent>& events);
   Result<void> end_group(std::vector<HostEvent>& events);
@@ -106,6 +114,7 @@ class HostStreamParser {
   bool block_has_lines_ = false;
   Mark mark_ = Mark::None;  // of this block
   TokenGroup marked_token_;
+  AdapterNamed marked_adapter_;
   Error marked_error_{Errc::MalformedMessage, {}};
   bool has_ended_ = false;
 };

@@ -117,6 +117,7 @@ Result<HostReport> HostReport::parse(std::string_view text) {
   report.code = TRY(text_field(json, "code", false));
   report.asleep = TRY(flag_field(json, "asleep", false));
   report.keeps_files = TRY(flag_field(json, "keeps_files", true));
+  report.loads_adapters = TRY(flag_field(json, "loads_adapters", false));
   report.running = TRY(count_field(json, "running"));
   report.waiting = TRY(count_field(json, "waiting"));
   return report;

@@ -46,6 +46,7 @@ struct HostReport {
   std::string code;         ///< Why the host is not ready: the name of an Errc, or empty.
   bool asleep = false;      ///< It has given its weights' memory to others; a new request wakes it.
   bool keeps_files = true;  ///< It serves files and batches. Earlier versions do not say so.
+  bool loads_adapters = false;  ///< It may serve names that are not in `models`: adapters.
   std::uint32_t running = 0;
   std::uint32_t waiting = 0;
 

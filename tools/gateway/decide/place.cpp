@@ -31,23 +31,32 @@ struct Counts {
   std::optional<TimePoint> first_retry;
 };
 
-/// True if a host with this report may compute the text.
+/// True if no host in the list reports the model, so that its name may be that of an adapter.
+bool may_be_adapter(const HostTable& hosts, std::string_view model) {
+  return std::ranges::none_of(hosts.ids(), [&](HostId id) {
+    const HostReport* report = hosts.report(id);
+    return report != nullptr && hosts.is_listed(id) && report->serves(model);
+  });
+}
+
+/// True if a host with this report may compute the text. An adapter has the identity of its model.
 bool has_identity(const HostReport& report, const PlaceQuery& query) {
   if (query.wanted == nullptr) return true;
+  const bool is_any = query.model.empty() || !report.serves(query.model);
   const auto is_wanted = [&](const ServedModel& model) {
-    return (query.model.empty() || model.id == query.model) &&
-           may_continue(*query.wanted, model.identity);
+    return (is_any || model.id == query.model) && may_continue(*query.wanted, model.identity);
   };
   return std::ranges::any_of(report.models, is_wanted);
 }
 
 /// Adds the host to the counts. True if it can take the request.
-bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, TimePoint now,
-              Counts& counts) {
+bool can_take(const HostTable& hosts, HostId id, const PlaceQuery& query, bool as_adapter,
+              TimePoint now, Counts& counts) {
   const HostReport* report = hosts.report(id);
   if (report == nullptr || !hosts.is_listed(id)) return false;
   ++counts.reported;
-  if (!report->serves(query.model) || (query.needs_files && !report->keeps_files)) return false;
+  const bool serves = as_adapter ? report->loads_adapters : report->serves(query.model);
+  if (!serves || (query.needs_files && !report->keeps_files)) return false;
   ++counts.serving;
   if (!has_identity(*report, query)) return false;
   ++counts.of_identity;
@@ -124,8 +133,9 @@ Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint 
   Counts counts;
   std::vector<HostId> able;
   std::uint64_t total = 1;  // the request itself
+  const bool as_adapter = may_be_adapter(hosts, query.model);
   for (const HostId id : hosts.ids())
-    if (can_take(hosts, id, query, now, counts)) able.push_back(id);
+    if (can_take(hosts, id, query, as_adapter, now, counts)) able.push_back(id);
   if (able.empty()) return std::unexpected(no_host(query, counts, now));
   const auto state = [&](HostId id) { return hosts.state(id, now); };
   const HostState best_state = std::ranges::max(able | std::views::transform(state));

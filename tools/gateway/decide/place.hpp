@@ -6,6 +6,9 @@
 /// (Ready, then Asleep, then Late), and while one more request would load it above 1.25 times the
 /// mean of the hosts that are left.
 ///
+/// A name that no host reports may be that of an adapter. Each key has adapters of its own, and so
+/// has each host; the hosts that load adapters are asked one after another, until one knows it.
+///
 /// Sources: Thaler, Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996; Mirrokni,
 /// Thorup, Zadimoghaddam, "Consistent Hashing with Bounded Loads", 2018.
 #pragma once
@@ -48,9 +51,9 @@ struct PlaceQuery {
 };
 
 /// Errors, in this order: NoModelLoaded if no host has reported; UnknownWorker if no host has
-/// reported the model, or keeps files (the answer is 404); UnknownWorker if hosts serve it, and
-/// none with the wanted identity; NoModelLoaded if such hosts exist, and none is Ready, Asleep
-/// or Late; QueueFull with `retry_after_ms` if those that are refuse. Cost: O(hosts).
+/// reported the model or loads adapters, or keeps files (the answer is 404); UnknownWorker if hosts
+/// serve it, and none with the wanted identity; NoModelLoaded if such hosts exist, and none is
+/// Ready, Asleep or Late; QueueFull with `retry_after_ms` if those that are refuse. Cost: O(hosts).
 Result<HostId> place(const HostTable& hosts, const PlaceQuery& query, TimePoint now);
 
 }  // namespace leasehold::gateway

@@ -66,7 +66,7 @@ std::string_view name(MoveCause cause) {
 }
 
 TextContinuation::TextContinuation(ContinuationTerms terms)
-    : terms_(std::move(terms)), tokens_(terms_.limits.choices) {}
+    : terms_(std::move(terms)), tokens_(terms_.limits.choices), adapters_(terms_.limits.choices) {}
 
 void TextContinuation::on(const TextEvent& event, const HostTable& hosts, TimePoint now,
                           TextActions& actions) {
@@ -169,6 +169,19 @@ void TextContinuation::handle(const GatewayStopped& event, const Step& step) {
 
 void TextContinuation::take(Attempt&, const Beat&, const Step&) {}
 
+/// A choice without tokens may begin under another version, unless a second host sends it, too.
+void TextContinuation::take(Attempt& from, const AdapterNamed& adapter, const Step& step) {
+  std::string& known = adapters_[adapter.choice];
+  const bool may_begin = tokens_[adapter.choice].empty() && !(current_ && successor_);
+  if (known.empty() || may_begin) known = adapter.digest;
+  if (known == adapter.digest) return;
+  Error error{Errc::UnknownAdapter,
+              fmt::format("host {} has version {} of the adapter of choice {}, whose tokens are of "
+                          "version {}",
+                          step.hosts.address(from.host), adapter.digest, adapter.choice, known)};
+  lose(from.id, {MoveCause::OtherIdentity, std::move(error), kForever}, step);
+}
+
 void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) {
   std::vector<TokenId>& known = tokens_[group.choice];
   ensures(group.position == from.positions[group.choice] && group.position <= known.size(),
@@ -186,7 +199,8 @@ void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) 
   }
   ++from.positions[group.choice];
   from.clock.progressed(step.now);
-  if (is_successor(from.id)) return hand_over(step);
+  const bool is_first = !std::exchange(from.has_groups, true);
+  if (is_successor(from.id)) return hand_over(is_first, step);
   if (!successor_ || needs_successor(step)) return;
   step.actions.emplace_back(CloseHost{successor_->id});
   successor_.reset();
@@ -210,8 +224,11 @@ void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step
   end(step);
 }
 
+/// A host that took the text over may refuse it only after its first beats.
 void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
-  const ErrorOutcome outcome = outcome_of(error.error.code, TextStage::Running);
+  const bool is_moving = moves_ > 0 && !from.has_groups;
+  const ErrorOutcome outcome =
+      outcome_of(error.error.code, is_moving ? TextStage::Moving : TextStage::Running);
   if (outcome != ErrorOutcome::PassOn || is_successor(from.id)) {
     const Loss loss{MoveCause::Error, error.error,
                     avoid_after(error.error, outcome, kAfterFailure)};
@@ -231,11 +248,10 @@ void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
 /// Promotes the successor once it is at most one token behind: the client then waits for that token
 /// and the next one, and a new request would hardly be closer. If the successor's first group,
 /// after its prefill, is further behind, asks the successor again.
-void TextContinuation::hand_over(const Step& step) {
-  const bool is_first = !std::exchange(successor_->has_groups, true);
+void TextContinuation::hand_over(bool is_first_group, const Step& step) {
   const std::uint32_t lag = lag_of(*successor_);
   if (lag <= 1) return promote_successor(step);
-  if (!is_first || refreshes_ == kMaxRefreshes) return;
+  if (!is_first_group || refreshes_ == kMaxRefreshes) return;
   const HostId host = successor_->host;
   if (step.hosts.state(host, step.now) != HostState::Ready) return;  // it takes no new request
   ++refreshes_;

@@ -14,6 +14,9 @@
 /// level with it. A successor that stays behind is asked again with the tokens of now; its prefix
 /// is cached by then. If a silent host sends the next group first, its successor is closed.
 ///
+/// Tokens of a choice come from one version of its adapter. The next host is given the version, and
+/// one that names another is left.
+///
 /// A host of a cell that leaves it, or joins it again, is left at the next event, before that event
 /// is looked at.
 ///
@@ -120,9 +123,10 @@ class TextContinuation {
 
   void take(Attempt& from, TokenGroup& group, const Step& step);
   void take(Attempt& from, const Beat& beat, const Step& step);
+  void take(Attempt& from, const AdapterNamed& adapter, const Step& step);
   void take(Attempt& from, EndingGroup& ending, const Step& step);
   void take(Attempt& from, HostError& error, const Step& step);
-  void hand_over(const Step& step);
+  void hand_over(bool is_first_group, const Step& step);
 
   void open(std::optional<Attempt>& as, HostId host, MoveCause cause, const Step& step);
   void open_next(const Step& step);
@@ -132,6 +136,7 @@ class TextContinuation {
   Result<HostId> choose(const Step& step) const;
   std::optional<Error> reason_to_stay(const Step& step) const;
   bool lacks_arithmetic(const Step& step) const;
+  std::vector<std::string> adapters_of_tokens() const;
   void give_up(const Error& error, const Step& step);
   void lose(AttemptId id, const Loss& loss, const Step& step);
   void lose_if_late(std::optional<Attempt>& attempt, const Step& step);
@@ -150,7 +155,8 @@ class TextContinuation {
 
   ContinuationTerms terms_;
   EmittedTokens tokens_;
-  std::string identity_;  // of the newest host that has had the text
+  std::vector<std::string> adapters_;  // per choice: the version of its adapter; empty: none named
+  std::string identity_;               // of the newest host that has had the text
   std::optional<Attempt> current_;
   std::optional<Attempt> successor_;  // while the current host drains, sleeps or is silent
   Search search_;

@@ -92,8 +92,9 @@ struct OpenHost {
   AttemptId attempt;
   HostId host;
   EmittedTokens emitted;
-  std::optional<HostId> moved_from;  ///< The last host that had accepted the text.
-  bool may_run_there = false;        ///< That host was lost, and may not know that it was.
+  std::vector<std::string> adapters;  ///< Per choice: AdapterNamed::digest of its tokens, or empty.
+  std::optional<HostId> moved_from;   ///< The last host that had accepted the text.
+  bool may_run_there = false;         ///< That host was lost, and may not know that it was.
   MoveCause cause = MoveCause::None;
 };
 

@@ -191,8 +191,6 @@ awaitable<Result<HostList>> read_after(Shared& shared, ClientExchange& client,
                                                      shared.hosts.table().address(host.first)));
 }
 
-/// Leaves out adapters, whose entries name a parent: hosts do not report them, so no request for
-/// one is placed.
 awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
   std::set<std::string> missing;
   std::size_t missing_hosts = list_hosts(shared, false).missing;
@@ -219,8 +217,7 @@ awaitable<void> merge_models(Shared& shared, ClientExchange& client) {
     for (Json& entry : list->entries) {
       const std::string id = position_of(entry, 0).id;
       missing.erase(id);
-      const bool is_adapter = entry.contains("parent");
-      if (!is_adapter && listed.insert(id).second) all.push_back(std::move(entry));
+      if (listed.insert(id).second) all.push_back(std::move(entry));
     }
   }
   if (listed.empty()) co_return (void) co_await client.fail(error.value_or(no_host(shared.hosts)));

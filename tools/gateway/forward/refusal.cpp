@@ -38,6 +38,7 @@ std::string text_at(const Json& json, std::initializer_list<const char*> path) {
 std::optional<Errc> code_of(const std::string& text) {
   if (text == "context_length_exceeded") return Errc::PromptTooLong;
   if (text == "invalid_api_key") return Errc::BadToken;
+  if (text == "model_not_found") return Errc::UnknownAdapter;  // a model of the host is reported
   return errc_from_name(text);
 }
 

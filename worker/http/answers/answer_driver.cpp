@@ -190,6 +190,8 @@ void AnswerDriver::fail_with(const Error& error) {
 void AnswerDriver::take(Generations::Event event) {
   if (const auto held_back = run_.progress().note(event)) return fail_with(*held_back);
   ChoiceText& text = texts_[event.index];
+  if (const auto* submitted = std::get_if<client::Submitted>(&event.event))
+    return output_.name_adapter(event.index, submitted->adapter_digest);
   if (auto* prompt = std::get_if<client::PromptLogprobsArrived>(&event.event))
     return text.add(std::move(prompt->logprobs));
   if (const auto* token = std::get_if<client::TokenArrived>(&event.event))

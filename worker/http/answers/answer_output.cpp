@@ -45,6 +45,10 @@ void AnswerOutput::add(ChoicePart part, const wire::TokenEmitted& token, UsageCo
   unsent_.back().comment = fmt::format("t {} {} {}", choice, token.position, token.token);
 }
 
+void AnswerOutput::name_adapter(std::size_t choice, std::string_view digest) {
+  if (is_continuable() && !digest.empty()) add_comment(fmt::format("a {} {}", choice, digest));
+}
+
 void AnswerOutput::end_choice(ChoicePart part, std::uint32_t position, UsageCount usage) {
   if (is_continuable()) return ends_.push_back({std::move(part), position});
   add_events(writer_->add(std::move(part), usage), position);

@@ -6,6 +6,7 @@
 /// | comment | meaning |
 /// | --- | --- |
 /// | t CHOICE POSITION TOKEN | the events since the last such comment are those of this token |
+/// | a CHOICE SHA256 | the version of the adapter that generates the next tokens of the choice |
 /// | e | the answer is complete |
 /// | x CODE MS | an Errc ended it; a retry before MS has passed fails, 0: not known |
 /// | b | a heartbeat |
@@ -42,6 +43,8 @@ class AnswerOutput {
   void add(ChoicePart part, const wire::TokenEmitted& token, UsageCount usage);
   /// The same for a token that another host has sent: the events are not sent again.
   void skip(ChoicePart part, UsageCount usage) { (void)writer_->add(std::move(part), usage); }
+  /// Names the version of its adapter that generates a choice (RequestSubmitted::adapter_digest).
+  void name_adapter(std::size_t choice, std::string_view digest);
   /// Adds the last part of a choice. `position`: the number of its tokens.
   void end_choice(ChoicePart part, std::uint32_t position, UsageCount usage);
   /// Call when all choices have ended.

@@ -318,6 +318,8 @@ wire::RequestSubmit submission_of(const ApiRequest& request, std::size_t choice)
   // A gateway may send a text again before this worker has ended the earlier attempt.
   const bool is_attempt = request.beat && !submit.resumable;
   if (choice > 0 || is_attempt) submit.request_id = {mint_request_id()};
+  if (choice < request.emitted_adapters.size())
+    submit.adapter_digest = request.emitted_adapters[choice];
   if (!generates_again(request)) {
     const auto emitted = emitted_of(request, choice);
     submit.emitted.assign(emitted.begin(), emitted.end());

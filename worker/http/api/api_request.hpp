@@ -50,6 +50,8 @@ struct ApiRequest {
   std::vector<ApiPrompt> prompts;   ///< Only for a completion.
   /// The tokens of the first choices that another host has sent (emitted_tokens.hpp).
   std::vector<std::vector<std::int32_t>> emitted;
+  /// Of the first choices: RequestSubmitted::adapter_digest of the host that sent `emitted`.
+  std::vector<std::string> emitted_adapters;
   /// Set: the answer is a continuable stream (../answer_output.hpp), never silent for longer.
   std::optional<std::chrono::milliseconds> beat;
   std::uint32_t n = 1;

@@ -13,6 +13,8 @@ using Catch::Contains;
 
 namespace {
 
+const std::string kDigest(64, 'a');
+
 using Fields = std::vector<std::pair<std::string, std::string>>;
 
 std::expected<GatewayFields, ApiError> read(Fields fields, bool is_trusted = true) {
@@ -28,13 +30,16 @@ TEST_CASE("gateway fields: a gateway's are read, and without them nothing is set
   CHECK_FALSE(none.created_unix_s);
   CHECK_FALSE(none.request_id);
   CHECK(none.moved_from.empty());
+  CHECK(none.adapters.empty());
   const auto all = read({{"leasehold-stream", "500"},
                          {"Leasehold-Created", "0"},
+                         {"Leasehold-Adapters", "," + kDigest},
                          {"LEASEHOLD-REQUEST", "r.1:a_b-c"},
                          {"Leasehold-Moved-From", "host-1.example"}})
                        .value();
   CHECK(all.beat == std::chrono::milliseconds(500));
   CHECK(all.created_unix_s == 0);
+  CHECK(all.adapters == std::vector<std::string>{"", kDigest});
   CHECK(all.request_id == RequestId{"r.1:a_b-c"});
   CHECK(all.moved_from == "host-1.example");
 }
@@ -55,6 +60,9 @@ TEST_CASE("gateway fields: a wrong one is refused by its name, with what to send
                      {"Leasehold-Created", "253402300800"},
                      {"Leasehold-Created", "1.5"},
                      {"Leasehold-Created", "99999999999999999999"},
+                     {"Leasehold-Adapters", kDigest.substr(1)},
+                     {"Leasehold-Adapters", kDigest + ", " + kDigest},
+                     {"Leasehold-Adapters", std::string(16, ',')},
                      {"Leasehold-Request", "two words"},
                      {"Leasehold-Request", ""},
                      {"Leasehold-Request", std::string(65, 'r')},
@@ -72,8 +80,8 @@ TEST_CASE("gateway fields: a wrong one is refused by its name, with what to send
 }
 
 TEST_CASE("gateway fields: one of a client, or one that is sent twice, is refused") {
-  for (const char* name :
-       {"Leasehold-Stream", "Leasehold-Created", "Leasehold-Request", "Leasehold-Moved-From"}) {
+  for (const char* name : {"Leasehold-Stream", "Leasehold-Created", "Leasehold-Adapters",
+                           "Leasehold-Request", "Leasehold-Moved-From"}) {
     const auto client = read({{name, "500"}}, false);
     REQUIRE_FALSE(client.has_value());
     CHECK(client.error().param == name);

@@ -22,6 +22,7 @@ TEST_CASE("http server: a gateway learns the models, the state and the load of a
                                  {"code", ""},
                                  {"asleep", false},
                                  {"keeps_files", false},
+                                 {"loads_adapters", false},
                                  {"running", 3},
                                  {"waiting", 2}});
   test.server().drain();

@@ -42,6 +42,12 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("error outcome: a host that lacks an adapter is left, and a removal ends what runs") {
+  CHECK(outcome_of(Errc::UnknownAdapter, TextStage::Starting) == ErrorOutcome::Leave);
+  CHECK(outcome_of(Errc::UnknownAdapter, TextStage::Moving) == ErrorOutcome::Leave);
+  CHECK(outcome_of(Errc::UnknownAdapter, TextStage::Running) == ErrorOutcome::PassOn);
+}
+
 TEST_CASE("error outcome: a tenant's limit is not multiplied by the number of hosts") {
   for (const Errc code : {Errc::QuotaConcurrent, Errc::QuotaTokens, Errc::QuotaRequests,
                           Errc::RebindRateLimited, Errc::RequestIdConflict}) {

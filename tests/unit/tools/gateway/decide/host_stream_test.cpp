@@ -88,6 +88,20 @@ TEST_CASE("host stream: positions count on from the known tokens") {
         Errc::MalformedMessage);
 }
 
+TEST_CASE("host stream: a mark names the adapter of a choice, and is in no group") {
+  const std::string digest(64, 'a');
+  const Read result = read("data: a\n\n: a 1 " + digest + "\n\n: t 0 0 7\n\n");
+  REQUIRE(result.events.size() == 2);
+  CHECK(result.as<AdapterNamed>(0).choice == 1);
+  CHECK(result.as<AdapterNamed>(0).digest == digest);
+  CHECK(result.as<TokenGroup>(1).bytes == "data: a\n\n");
+  for (const std::string& wrong :
+       {"2 " + digest, "0 " + digest + " x", "0 " + digest.substr(1), std::string("0"), digest}) {
+    CAPTURE(wrong);
+    CHECK(code_of(read(": a " + wrong + "\n\n")) == Errc::MalformedMessage);
+  }
+}
+
 TEST_CASE("host stream: an error keeps its code, its pause and the event") {
   const Read result = read("data: {\"error\":1}\n\n: x Draining 1500\n\n");
   const auto& ended = result.as<HostError>(0);

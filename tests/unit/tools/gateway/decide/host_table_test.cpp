@@ -227,7 +227,7 @@ TEST_CASE("host table: a bad list changes nothing") {
 TEST_CASE("host report: a whole report is read") {
   const auto report = HostReport::parse(
       R"({"host":"gpu-7","models":[{"id":"m","identity":"i"},{"id":"n"}],"ready":false,)"
-      R"("code":"Draining","asleep":true,"keeps_files":false,"running":1,"waiting":2,"later":{"more":[]}})");
+      R"("code":"Draining","asleep":true,"keeps_files":false,"loads_adapters":true,"running":1,"waiting":2,"later":{"more":[]}})");
   REQUIRE(report.has_value());
   CHECK(report->name == "gpu-7");
   CHECK(report->models == std::vector<ServedModel>{{"m", "i"}, {"n", ""}});
@@ -235,6 +235,7 @@ TEST_CASE("host report: a whole report is read") {
   CHECK(report->code == "Draining");
   CHECK(report->asleep);
   CHECK_FALSE(report->keeps_files);
+  CHECK(report->loads_adapters);
   CHECK(report->running == 1);
   CHECK(report->waiting == 2);
   CHECK(report->serves("n"));

@@ -180,6 +180,35 @@ TEST_CASE("place: a host that left the list gets nothing, and is not counted") {
   CHECK(refusal(hosts, {.model = "m", .without = {&left, 1}}).detail.starts_with("1 hosts serve"));
 }
 
+TEST_CASE("place: a name that no host reports goes to the hosts that load adapters") {
+  HostTable hosts = table(3);
+  CHECK(refusal(hosts, {.model = "tuned"}).code == Errc::UnknownWorker);
+  HostReport loads = report();
+  loads.loads_adapters = true;
+  for (const std::uint64_t host : {1, 2}) hosts.reported(HostId{host}, loads, kNow);
+  bool is_spread = false;
+  for (std::uint64_t digest = 0; digest < 20; ++digest) {
+    const std::uint64_t first = place(hosts, {.model = "tuned", .digest = digest}, kNow)->value;
+    CHECK(first != 0);
+    is_spread = is_spread || first != place(hosts, {.model = "tuned"}, kNow)->value;
+    CHECK(placed(hosts, digest) <= 2);  // the model is on all
+  }
+  CHECK(is_spread);
+  const HostId others[] = {HostId{1}, HostId{2}};
+  CHECK(refusal(hosts, {.model = "tuned", .without = others}).code == Errc::NoModelLoaded);
+  // A text under an adapter stays with the identity of the model.
+  const WantedIdentity same{kInt8}, other{kF32};
+  CHECK(place(hosts, {.model = "tuned", .wanted = &same}, kNow));
+  CHECK(refusal(hosts, {.model = "tuned", .wanted = &other}).code == Errc::UnknownWorker);
+  // The name of a model is that model, although the host does not answer now.
+  hosts.unreachable(HostId{0});
+  HostReport more = loads;
+  more.models.push_back({"large", kOther});
+  hosts.reported(HostId{1}, more, kNow);
+  hosts.unreachable(HostId{1});
+  CHECK(refusal(hosts, {.model = "large"}).code == Errc::NoModelLoaded);
+}
+
 TEST_CASE("place: files go to hosts that keep them") {
   HostTable hosts = table(2);
   HostReport without = report();
