@@ -1,7 +1,8 @@
 /// The names under which each tenant reaches the model: those of the model, and of the adapters
 /// that the tenant may use.
 ///
-/// The broker decides which these are. Its answer is kept for the tenant until `forget`.
+/// The broker decides which these are. It is asked once for a tenant, and its answer is kept until
+/// `forget`.
 ///
 /// Lifetime: `io` and `base` outlive it. Threads: the one that runs `io`.
 #pragma once
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/ids.hpp"
@@ -22,6 +24,7 @@ namespace leasehold::http {
 
 class AdapterModels {
  public:
+  using Model = std::shared_ptr<const ApiModel>;
   using Adapters = std::vector<wire::VisibleAdapter>;
   using OnListed = std::move_only_function<void(Result<Adapters>)>;
   /// Asks the broker for the tenant's adapters and the shared ones, in the order of their names.
@@ -36,22 +39,27 @@ class AdapterModels {
 
   /// The model as the tenant sees it. If the broker does not answer, it has only the names of the
   /// model, and ApiModel::adapters_unknown.
-  boost::asio::awaitable<std::shared_ptr<const ApiModel>> of(TenantId tenant);
+  boost::asio::awaitable<Model> of(TenantId tenant);
   /// Called when an adapter was added or removed, and when the broker was disconnected.
   void forget();
 
  private:
+  /// A tenant, and the calls of `forget` before it was asked for: an answer from before such a call
+  /// is not that of a request from after it.
+  using Question = std::pair<TenantId, std::uint64_t>;
+
   /// The base outlives every request, so the pointer owns nothing.
-  std::shared_ptr<const ApiModel> base() const {
-    return {std::shared_ptr<const ApiModel>(), base_};
-  }
-  std::shared_ptr<const ApiModel> with(Result<Adapters> adapters) const;
+  Model base() const { return {Model(), base_}; }
+  Model with(Result<Adapters> adapters) const;
+  boost::asio::awaitable<Model> ask(Question question);
+  boost::asio::awaitable<Model> wait_for(Question question);
 
   boost::asio::io_context* io_;
   const ApiModel* base_;
   List list_;
-  std::map<TenantId, std::shared_ptr<const ApiModel>> known_;
-  std::uint64_t forgotten_ = 0;  // calls of `forget`: an answer to an earlier question is not kept
+  std::map<TenantId, Model> known_;
+  std::map<Question, std::vector<std::function<void(Model)>>> asked_;  // requests that wait, too
+  std::uint64_t forgotten_ = 0;                                        // calls of `forget`
 };
 
 }  // namespace leasehold::http

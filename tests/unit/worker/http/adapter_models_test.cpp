@@ -1,4 +1,6 @@
 // Adapters as models: the names that a key sees, and the answer for any other name.
+#include <boost/asio/co_spawn.hpp>
+
 #include "tests/unit/worker/http/server_case.hpp"
 #include "worker/http/api/embeddings.hpp"
 
@@ -86,6 +88,39 @@ TEST_CASE("http adapters: the broker is asked once for a tenant, and again after
   CHECK(adapters.asked == 3);
 }
 
+TEST_CASE("http adapters: requests of a tenant share one question to the broker") {
+  boost::asio::io_context io;
+  const ApiModel base{.name = "model"};
+  std::vector<AdapterModels::OnListed> asked;
+  AdapterModels models(io, base, [&](const TenantId&, AdapterModels::OnListed done) {
+    asked.push_back(std::move(done));
+  });
+  std::vector<AdapterModels::Model> seen;
+  const auto see = [&] {
+    boost::asio::co_spawn(io, models.of({"ann"}), [&](const std::exception_ptr&, auto model) {
+      seen.push_back(std::move(model));
+    });
+    io.restart();
+    io.poll();
+  };
+  for (int i = 0; i < 3; ++i) see();
+  REQUIRE(asked.size() == 1);
+  models.forget();
+  see();  // an answer from before the change is not its answer
+  REQUIRE(asked.size() == 2);
+  asked[0](AdapterModels::Adapters{{{"old"}, 1}});
+  io.poll();
+  REQUIRE(seen.size() == 3);
+  for (const auto& model : seen) CHECK(is_adapter(*model, "old"));
+  asked[1](AdapterModels::Adapters{{{"new"}, 1}});
+  io.poll();
+  REQUIRE(seen.size() == 4);
+  CHECK(is_adapter(*seen[3], "new"));
+  see();
+  CHECK(asked.size() == 2);
+  CHECK(seen.at(4) == seen[3]);
+}
+
 TEST_CASE("http adapters: without the broker a name that may be an adapter's is not unknown") {
   Adapters adapters;
   adapters.is_lost = true;
@@ -115,6 +150,16 @@ TEST_CASE("http adapters: a body that names an adapter asks the worker for it, i
       CHECK(how_computed(*read(base), kModel) == full_identity(kModel));
     CHECK(read("other").error().code == "model_not_found");
   }
+}
+
+TEST_CASE("http adapters: a choice goes on under the version that the gateway names") {
+  ApiRequest request{.model = "tuned", .emitted = {{1}, {2}}, .emitted_adapters = {"", "aa"}};
+  request.n = 3;
+  request.submit.sampling.logprobs = GENERATE(true, false);  // then they are generated again
+  CHECK(submission_of(request, 0).adapter_digest.empty());
+  CHECK(submission_of(request, 1).adapter_digest == "aa");
+  CHECK(submission_of(request, 1).emitted.empty() == request.submit.sampling.logprobs);
+  CHECK(submission_of(request, 2).adapter_digest.empty());
 }
 
 TEST_CASE("http adapters: embeddings under an adapter are refused") {
