@@ -5,11 +5,11 @@
 /// | --- | --- |
 /// | Leasehold-Stream | 50 … 10000: milliseconds between the beats of a continuable stream |
 /// | Leasehold-Created | Unix time: the answer's `created`, and the time of the chat template |
-/// | Leasehold-Adapters | for each choice the SHA-256 of the adapter of its `emitted`, or nothing |
+/// | Leasehold-Adapters | SHA-256 of each choice's adapter, or nothing |
 /// | Leasehold-Request | the id of the request if its body has none |
 /// | Leasehold-Moved-From | the host that may still run the text (host_name.hpp), or `unknown` |
 ///
-/// Values of choices are separated by commas.
+/// The values of choices have commas between them; a choice without `emitted` has none.
 ///
 /// A proxy that passes on unknown headers must remove these from its clients' requests.
 #pragma once

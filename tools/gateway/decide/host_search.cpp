@@ -22,6 +22,14 @@ bool has_tokens(const EmittedTokens& tokens) {
   return std::ranges::any_of(tokens, [](const auto& some) { return !some.empty(); });
 }
 
+/// The versions of the choices that have tokens.
+std::vector<std::string> adapters_of(const EmittedTokens& tokens,
+                                     std::vector<std::string> adapters) {
+  for (std::size_t choice = 0; choice < adapters.size(); ++choice)
+    if (tokens[choice].empty()) adapters[choice].clear();
+  return adapters;
+}
+
 }  // namespace
 
 void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause cause,
@@ -34,15 +42,8 @@ void TextContinuation::open(std::optional<Attempt>& as, HostId host, MoveCause c
                      .clock = SilenceClock(terms_.silence, step.now)});
   for (const std::vector<TokenId>& known : tokens_)
     as->positions.push_back(static_cast<std::uint32_t>(known.size()));
-  step.actions.emplace_back(OpenHost{as->id, host, tokens_, adapters_of_tokens(), search_.from,
-                                     search_.may_run_there, cause});
-}
-
-std::vector<std::string> TextContinuation::adapters_of_tokens() const {
-  std::vector<std::string> adapters = adapters_;
-  for (std::size_t choice = 0; choice < adapters.size(); ++choice)
-    if (tokens_[choice].empty()) adapters[choice].clear();
-  return adapters;
+  step.actions.emplace_back(OpenHost{as->id, host, tokens_, adapters_of(tokens_, adapters_),
+                                     search_.from, search_.may_run_there, cause});
 }
 
 /// True if a ready host differs from the text in the arithmetic alone.
@@ -221,16 +222,6 @@ void TextContinuation::fail_request(Error error, const Step& step) {
 TextContinuation::Attempt* TextContinuation::find(AttemptId id) {
   if (current_ && current_->id == id) return &*current_;
   return is_successor(id) ? &*successor_ : nullptr;
-}
-
-/// The most tokens of a choice that were forwarded and that this host has not sent or been given.
-std::uint32_t TextContinuation::lag_of(const Attempt& attempt) const {
-  std::uint32_t lag = 0;
-  for (std::uint32_t choice = 0; choice < tokens_.size(); ++choice) {
-    const auto known = static_cast<std::uint32_t>(tokens_[choice].size());
-    lag = std::max(lag, known - attempt.positions[choice]);
-  }
-  return lag;
 }
 
 }  // namespace leasehold::gateway

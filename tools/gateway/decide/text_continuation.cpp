@@ -39,6 +39,14 @@ void forward(std::string&& bytes, TextActions& actions) {
   }
 }
 
+/// The most tokens of a choice that were forwarded and that a host has not sent or been given.
+std::uint32_t lag_of(const std::vector<std::uint32_t>& positions, const EmittedTokens& tokens) {
+  std::uint32_t lag = 0;
+  for (std::size_t choice = 0; choice < tokens.size(); ++choice)
+    lag = std::max(lag, static_cast<std::uint32_t>(tokens[choice].size()) - positions[choice]);
+  return lag;
+}
+
 }  // namespace
 
 std::string_view name(MoveCause cause) {
@@ -207,10 +215,10 @@ void TextContinuation::take(Attempt& from, TokenGroup& group, const Step& step) 
 }
 
 void TextContinuation::take(Attempt& from, EndingGroup& ending, const Step& step) {
-  if (lag_of(from) > 0) {
+  if (lag_of(from.positions, tokens_) > 0) {
     Error error{Errc::MalformedMessage,
                 fmt::format("host {} ends the text {} tokens before its end",
-                            step.hosts.address(from.host), lag_of(from))};
+                            step.hosts.address(from.host), lag_of(from.positions, tokens_))};
     return lose(from.id, {MoveCause::Malformed, std::move(error), kForever}, step);
   }
   Finish finish{.attempt = from.id, .document = {}};
@@ -249,7 +257,7 @@ void TextContinuation::take(Attempt& from, HostError& error, const Step& step) {
 /// and the next one, and a new request would hardly be closer. If the successor's first group,
 /// after its prefill, is further behind, asks the successor again.
 void TextContinuation::hand_over(bool is_first_group, const Step& step) {
-  const std::uint32_t lag = lag_of(*successor_);
+  const std::uint32_t lag = lag_of(successor_->positions, tokens_);
   if (lag <= 1) return promote_successor(step);
   if (!is_first_group || refreshes_ == kMaxRefreshes) return;
   const HostId host = successor_->host;

@@ -136,7 +136,6 @@ class TextContinuation {
   Result<HostId> choose(const Step& step) const;
   std::optional<Error> reason_to_stay(const Step& step) const;
   bool lacks_arithmetic(const Step& step) const;
-  std::vector<std::string> adapters_of_tokens() const;
   void give_up(const Error& error, const Step& step);
   void lose(AttemptId id, const Loss& loss, const Step& step);
   void lose_if_late(std::optional<Attempt>& attempt, const Step& step);
@@ -151,7 +150,6 @@ class TextContinuation {
 
   Attempt* find(AttemptId id);
   bool is_successor(AttemptId id) const { return successor_ && successor_->id == id; }
-  std::uint32_t lag_of(const Attempt& attempt) const;
 
   ContinuationTerms terms_;
   EmittedTokens tokens_;

@@ -3,131 +3,9 @@
 #include <future>
 #include <utility>
 
-#include "tests/unit/worker/serve/server_fixture.hpp"
+#include "tests/unit/worker/serve/resume_fixture.hpp"
 
 namespace leasehold::testing {
-namespace {
-
-constexpr std::uint32_t kTokens = 24;
-
-struct Asked {
-  std::string prompt = "Once upon a time";
-  std::vector<std::int32_t> emitted = {};
-  bool resumable = true;
-  std::optional<LeaseId> lease = {};
-  std::string adapter = {};
-};
-
-struct ResumeFixture : ServerFixture {
-  void submit(TestTenant& tenant, const std::string& id, const Asked& asked = {}) {
-    const std::string token =
-        asked.lease ? mint_token({}, {*asked.lease, {tenant.name}}) : token_of(tenant.name);
-    wire::RequestSubmit request{.token = token, .request_id = {id}, .prompt = asked.prompt};
-    request.emitted = asked.emitted;
-    request.adapter = asked.adapter;
-    if (!asked.emitted.empty()) request.adapter_digest.assign(64, 'a');  // as a session does
-    request.max_emitted_tokens = kTokens;
-    request.ignore_eos = true;
-    request.resumable = asked.resumable;
-    call(tenant, id, std::string(wire::RequestSubmit::kMethod), request.to_json());
-  }
-  void resume(TestTenant& tenant, const std::string& id, std::optional<std::uint32_t> after = {}) {
-    call(tenant, id, std::string(wire::RequestResume::kMethod),
-         wire::RequestResume{.request_id = {id}, .after_position = after}.to_json());
-  }
-  void move(TestTenant& tenant, const std::string& id, LeaseId to) {
-    call(tenant, "move " + id, std::string(wire::RequestMove::kMethod),
-         wire::RequestMove{.request_id = {id}, .token = mint_token({}, {to, {tenant.name}})}
-             .to_json());
-  }
-  void parse_until_answered(TestTenant& tenant, const std::string& id) {
-    run_until(io, [&] {
-      parse();
-      return tenant.answers.contains(id);
-    });
-  }
-  Errc error_of(TestTenant& tenant, const std::string& id) {
-    parse_until_answered(tenant, id);
-    REQUIRE_FALSE(tenant.answers.at(id).has_value());
-    return tenant.answers.at(id).error().code;
-  }
-  /// The engine does not run yet.
-  void submit_and_parse(TestTenant& tenant, const Asked& asked = {}) {
-    submit(tenant, "r", asked);
-    wait_until_seen(tenant);
-    CHECK(parse() == 1);
-  }
-  void submit_and_answer(TestTenant& tenant, const std::string& id, const Asked& asked = {}) {
-    submit(tenant, id, asked);
-    parse_until_answered(tenant, id);
-  }
-  void run_until_ended(const TestTenant& tenant) {
-    run_until(io, [&tenant] { return tenant.has_ended(); });
-  }
-  /// Another connection submits "r" under a lease of its own.
-  std::unique_ptr<TestTenant> join_under(LeaseId other) {
-    auto joined = tenant();
-    submit_and_answer(*joined, "r", {.lease = other});
-    return joined;
-  }
-  /// One tenant submits "r", and another connection resumes it once it is parsed.
-  void submit_and_resume(TestTenant& submitter, TestTenant& reader) {
-    submit_and_parse(submitter);
-    resume(reader, "r");
-    wait_until_seen(reader);
-  }
-  /// The connection closes, and the server has seen it.
-  void hang_up(std::unique_ptr<TestTenant> tenant) {
-    tenant->peer->close_now();
-    gone.push_back(std::move(tenant));  // its calls may still be answered
-    const auto other = this->tenant("bob");
-    wait_until_seen(*other);
-  }
-  static std::vector<wire::TokenEmitted> tokens_of(const TestTenant& tenant) {
-    std::vector<wire::TokenEmitted> tokens;
-    for (const auto& [method, payload] : tenant.seen.notifications) {
-      if (method == wire::TokenEmitted::kMethod)
-        tokens.push_back(*wire::TokenEmitted::from_json(payload.body));
-    }
-    return tokens;
-  }
-  static std::vector<std::int32_t> ids_of(const TestTenant& tenant, std::uint32_t first = 0) {
-    std::vector<std::int32_t> ids;
-    for (const auto& token : tokens_of(tenant)) {
-      CHECK(token.position == first + ids.size());
-      ids.push_back(token.token);
-    }
-    return ids;
-  }
-  static std::string reason_of(const TestTenant& tenant) {
-    return tenant.seen.notifications.back().second.body.at("reason");
-  }
-  /// Between two steps, once the request "r" has emitted that many tokens.
-  void replace_lease_after(std::uint32_t tokens) {
-    loop.post([this, tokens](Engine&) {
-      const Sequence* sequence = rig.sequence("ann/r");
-      if (sequence == nullptr || sequence->emitted() < tokens) return replace_lease_after(tokens);
-      rig.revoke(lease);
-      lease = rig.grant("ann");
-    });
-  }
-  /// The adapter "tuned" has this content from now on. The engine does not run a request.
-  void load_adapter(std::uint8_t content) {
-    const LoadedAdapter loaded{
-        .name = "tuned", .version = 1, .digest = {{content}}, .lease = rig.grant("ann")};
-    rig.adapters().loaded["tuned"] = std::make_shared<const LoadedAdapter>(loaded);
-  }
-  std::vector<std::int32_t> undisturbed() {
-    const auto other = tenant();
-    submit_and_answer(*other, "undisturbed", {.resumable = false});
-    run_until_ended(*other);
-    return ids_of(*other);
-  }
-
-  std::vector<std::unique_ptr<TestTenant>> gone;
-};
-
-}  // namespace
 
 TEST_CASE("resumable request: it outlives its connection, and each later token arrives once") {
   ResumeFixture fixture;
@@ -140,7 +18,7 @@ TEST_CASE("resumable request: it outlives its connection, and each later token a
   fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   const auto all = fixture.ids_of(*again);
-  REQUIRE(all.size() == kTokens);
+  REQUIRE(all.size() == kResumeTokens);
   CHECK(all == fixture.undisturbed());
 
   // Once more, from a position in the middle of the text that has ended.
@@ -159,7 +37,7 @@ TEST_CASE("resumable request: the same submission continues the stream and gener
   fixture.start_engine();
   fixture.run_until_ended(*again);
   const auto all = fixture.ids_of(*again);
-  REQUIRE(all.size() == kTokens);
+  REQUIRE(all.size() == kResumeTokens);
   CHECK(fixture.tokens_of(*ann).empty());
   CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);  // its stream was taken over
 
@@ -203,7 +81,7 @@ TEST_CASE("resumable request: a position that does not exist yet is refused") {
   fixture.submit_and_answer(*ann, "r");
   fixture.run_until_ended(*ann);
   ann->answers.clear();
-  fixture.resume(*ann, "r", kTokens);
+  fixture.resume(*ann, "r", kResumeTokens);
   CHECK(fixture.error_of(*ann, "r") == Errc::BadRequest);
 }
 
@@ -231,34 +109,6 @@ TEST_CASE("resumable request: after its lease was revoked the same submission ge
   fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
   CHECK(fixture.ids_of(*again) == text);
-}
-
-TEST_CASE("resumable request: another process goes on under the adapter that began the text only") {
-  ResumeFixture fixture;
-  fixture.load_adapter(1);
-  const auto ann = fixture.tenant();
-  fixture.submit_and_parse(*ann, {.adapter = "tuned"});
-  fixture.replace_lease_after(3);
-  fixture.start_engine();
-  fixture.run_until_ended(*ann);
-  CHECK(fixture.reason_of(*ann) == "Revoked");
-
-  fixture.load_adapter(2);
-  for (int i = 0; i < 2; ++i) {  // a refusal does not forget which version began it
-    const auto again = fixture.tenant();
-    fixture.submit(*again, "r", {.adapter = "tuned"});
-    CHECK(fixture.error_of(*again, "r") == Errc::UnknownAdapter);
-  }
-  fixture.load_adapter(1);
-  const auto last = fixture.tenant();
-  fixture.submit_and_answer(*last, "r", {.adapter = "tuned"});
-  fixture.run_until_ended(*last);
-  CHECK(fixture.reason_of(*last) == "MaxTokensReached");
-  CHECK(fixture.ids_of(*last).size() == kTokens);
-  const auto joined = fixture.tenant();
-  fixture.submit_and_answer(*joined, "r", {.adapter = "tuned"});
-  const std::string digest = joined->answers.at("r").value().body.at("adapter_digest");
-  CHECK(digest.starts_with("01"));
 }
 
 TEST_CASE("resumable request: a stopped rebind that the engine refuses is not generated again") {
@@ -333,7 +183,7 @@ TEST_CASE("resumable request: the end of a joined reader's lease ends its stream
   fixture.start_engine();
   fixture.run_until_ended(*again);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
-  CHECK(fixture.ids_of(*again).size() == kTokens);
+  CHECK(fixture.ids_of(*again).size() == kResumeTokens);
 }
 
 TEST_CASE("resumable request: a connection whose lease has ended takes no stream over") {
@@ -349,7 +199,7 @@ TEST_CASE("resumable request: a connection whose lease has ended takes no stream
   fixture.start_engine();
   fixture.run_until_ended(*reader);
   CHECK(fixture.reason_of(*reader) == "MaxTokensReached");
-  CHECK(fixture.ids_of(*reader).size() == kTokens);
+  CHECK(fixture.ids_of(*reader).size() == kResumeTokens);
 }
 
 TEST_CASE("resumable request: a joined reader gets nothing after the deadline of its lease") {
@@ -380,22 +230,7 @@ TEST_CASE("resumable request: a move that fails leaves the reader under its earl
   fixture.run_until_ended(*again);
   CHECK(fixture.error_of(*again, "move r") == Errc::LeaseRevoked);
   CHECK(fixture.reason_of(*again) == "MaxTokensReached");
-  CHECK(fixture.ids_of(*again).size() == kTokens);
-}
-
-TEST_CASE(
-    "resumable request: one that waits for its adapter cannot be moved yet, and is not unknown") {
-  ResumeFixture fixture;
-  const LeaseId other = fixture.rig.grant("ann");
-  const auto ann = fixture.tenant();
-  fixture.submit_and_parse(*ann, {.adapter = "tuned"});
-  fixture.start_engine();
-  fixture.move(*ann, "r", other);
-  fixture.parse_until_answered(*ann, "move r");
-  CHECK(ann->answers.at("move r").error().code == Errc::QueueFull);
-  fixture.move(*ann, "unknown", other);
-  fixture.parse_until_answered(*ann, "move unknown");
-  CHECK(ann->answers.at("move unknown").error().code == Errc::UnknownRequest);
+  CHECK(fixture.ids_of(*again).size() == kResumeTokens);
 }
 
 TEST_CASE("resumable request: its id without 'resumable' is another request") {
@@ -409,7 +244,7 @@ TEST_CASE("resumable request: its id without 'resumable' is another request") {
   fixture.submit_and_answer(*plain, "r",
                             {.prompt = "One morning the little fox", .resumable = false});
   fixture.run_until_ended(*plain);
-  CHECK(fixture.ids_of(*plain).size() == kTokens);
+  CHECK(fixture.ids_of(*plain).size() == kResumeTokens);
   const auto ends = std::ranges::count(plain->seen.notifications, "request.completed",
                                        [](const auto& each) { return each.first; });
   CHECK(ends == 1);
@@ -421,7 +256,7 @@ TEST_CASE("resumable request: a resume before the engine has the request gets ea
   fixture.submit_and_resume(*ann, *again);
   fixture.start_engine();
   fixture.run_until_ended(*again);
-  CHECK(fixture.ids_of(*again).size() == kTokens);
+  CHECK(fixture.ids_of(*again).size() == kResumeTokens);
   CHECK(fixture.error_of(*ann, "r") == Errc::RequestIdConflict);
 }
 
