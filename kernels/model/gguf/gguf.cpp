@@ -66,14 +66,6 @@ Result<GgufFile> GgufFile::open(const std::string& path) {
   return file;
 }
 
-Result<GgufFile> GgufFile::open(UniqueFd fd, const std::string& path) {
-  GgufFile file = TRY(map(std::move(fd), path));
-  const auto n_parts = TRY(file.get_or<std::uint32_t>("split.count", 1));
-  if (n_parts <= 1) return file;
-  return fail(Errc::UnsupportedModel,
-              fmt::format("{}: is one of {} files; merge them into one", path, n_parts));
-}
-
 Result<GgufFile> GgufFile::open_single(const std::string& path) {
   return map(TRY(open_for_reading(path)), path);
 }

@@ -58,9 +58,6 @@ struct FileIdentity {
 class GgufFile {
  public:
   static Result<GgufFile> open(const std::string& path);
-  /// Reads a file that is open already; `path` is for messages. Errors: also UnsupportedModel for
-  /// one file of several.
-  static Result<GgufFile> open(UniqueFd fd, const std::string& path);
 
   /// For a split model, the first file.
   const std::string& path() const { return path_; }
