@@ -279,6 +279,18 @@ std::optional<std::uint32_t> rank_from(std::string_view text) {
 
 }  // namespace
 
+ModelRequest base_of(const ModelConfig& config) {
+  return {.architecture = config.architecture,
+          .shape = {.layers = config.n_layers,
+                    .embd = config.n_embd,
+                    .heads = config.n_heads,
+                    .kv_heads = config.n_kv_heads,
+                    .ffn = config.n_ff,
+                    .vocab = config.n_vocab,
+                    .context = config.n_context,
+                    .head_width = config.head_dim}};
+}
+
 Result<TargetRanks> ranks_from(std::string_view text) {
   TargetRanks ranks{};
   if (const auto all = rank_from(text)) {

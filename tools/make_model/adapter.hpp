@@ -38,6 +38,9 @@ struct AdapterRequest {
   AdapterForm form = AdapterForm::Gguf;
 };
 
+/// The base of adapters of a model whose layers are alike. `config` outlives the result.
+ModelRequest base_of(const ModelConfig& config);
+
 /// Parses "16", for every target, or ranks by target: "q=8,v=4". Errors: BadRequest.
 Result<TargetRanks> ranks_from(std::string_view text);
 /// Parses "f32", "f16", "bf16" or "q8_0". Errors: BadRequest.
