@@ -50,6 +50,19 @@ Check Finding::check(std::uint64_t at_least) const {
   return check;
 }
 
+Check happened(std::string promise, std::string unit, std::uint64_t times) {
+  Finding finding(std::move(promise), std::move(unit));
+  finding.checked(times);
+  return finding.check();
+}
+
+Check all_happened(std::string promise, const NamedCounts& counts) {
+  Finding finding(std::move(promise), "kinds");
+  for (const auto& [what, count] : counts)
+    finding.sample(count > 0 ? "" : what + " never happened");
+  return finding.check();
+}
+
 std::string text_error(const Text& text) {
   const auto& tokens = text.record.tokens;
   const auto differ = std::ranges::mismatch(tokens, text.undisturbed);

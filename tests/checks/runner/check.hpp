@@ -45,6 +45,11 @@ class Finding {
   std::uint64_t checked_ = 0, wrong_ = 0;
 };
 
+/// Passes if something happened: at least one sample.
+Check happened(std::string promise, std::string unit, std::uint64_t times);
+/// Passes if every count is greater than 0.
+Check all_happened(std::string promise, const NamedCounts& counts);
+
 /// Describes how a text differs from the undisturbed one. Empty if they are equal, or if the text
 /// is not completed and is the beginning of the undisturbed one.
 std::string text_error(const Text& text);

@@ -39,8 +39,8 @@ void judge_leases(const Case& all, std::vector<Check>& checks);
 /// Live holders get one typed error per revocation; processes end once; texts are correct.
 void judge_holders(const Case& all, std::vector<Check>& checks);
 
-/// Readers of a published text get the right end; a guaranteed tenant gets memory from a scavenger.
-/// Adds no checks without these tenants.
+/// Readers of a published text or an adapter get the right end; a guaranteed tenant gets memory
+/// from a scavenger. Adds no checks without these tenants.
 void judge_sharing(const Case& all, std::vector<Check>& checks);
 
 /// Checks extents, sums of bytes, and canaries.

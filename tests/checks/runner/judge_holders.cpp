@@ -66,8 +66,8 @@ std::optional<LeaseId> lease_in(std::string_view detail) {
 /// True for a retry or failure because this lease ended. An error that names another lease does not
 /// count.
 bool names_as_cause(const TenantEvent& reported, LeaseId lease) {
-  const bool is_of_text = reported.scope == name(FailureScope::Shared);
-  const bool in_words = !is_of_text && (is(reported, "retry") || is(reported, "failed"));
+  const bool in_words =
+      !is_dependency(reported.scope) && (is(reported, "retry") || is(reported, "failed"));
   return in_words && is_lease_over_code(reported.why) &&
          lease_in(reported.detail).value_or(lease) == lease;
 }
@@ -103,7 +103,7 @@ std::string notification_error(const HeldLease& held, const std::optional<LeaseI
   const std::size_t times = notifications(lease_events, lease);
   if (times > 1) return fmt::format("was notified {} times of lease {}", times, to_string(lease));
   const auto foreign = std::ranges::any_of(lease_events, [&](const TenantEvent& reported) {
-    return is(reported, "revoked") && !is_text_end(reported) && reported.lease != lease &&
+    return is(reported, "revoked") && !is_dependency(reported.scope) && reported.lease != lease &&
            reported.lease != replaced;
   });
   if (foreign) return fmt::format("was notified of another lease under {}", to_string(lease));
@@ -165,51 +165,60 @@ bool is_lease_end(const Ended& ended) {
   return ended.reason == "Revoked" || is_lease_over_code(ended.reason);
 }
 
-/// Returns the leases of published texts: they have no tenant, but have extents, which leases of
-/// weights do not have.
-std::set<LeaseId> text_leases(const BrokerInstance& broker, const LeaseTraces& traces) {
-  std::set<LeaseId> texts;
+/// The leases of adapters and of published texts, by the scope of their end. Those of texts have no
+/// tenant, but have extents, which leases of weights do not have.
+std::map<std::string_view, std::set<LeaseId>> dependencies(const BrokerInstance& broker,
+                                                           const LeaseTraces& traces) {
+  std::set<LeaseId> adapters, texts;
+  const auto add_adapter = [&adapters](const auto& event, TimePoint) {
+    adapters.insert(event.lease);
+  };
+  for_each_event<events::AdapterLoaded>(broker.events, add_adapter);
+  for_each_event<events::AdapterEvicted>(broker.events, add_adapter);
   for_each_event<events::RegionStateChanged>(broker.events, [&](const auto& extent, TimePoint) {
     const auto lease = LeaseId::parse(extent.lease);
     const auto trace = lease ? traces.leases.find(*lease) : traces.leases.end();
-    if (trace != traces.leases.end() && trace->second.tenant.empty()) texts.insert(*lease);
+    if (trace == traces.leases.end() || !trace->second.tenant.empty()) return;
+    if (!adapters.contains(*lease)) texts.insert(*lease);
   });
-  return texts;
+  return {{name(FailureScope::Adapter), adapters}, {name(FailureScope::Shared), texts}};
 }
 
-/// True if the end of this text may have ended a stream of the lease `own` before `at`. A broker
-/// that died may have logged the revocation late, or not at all.
-bool may_have_ended_stream(const BrokerInstance& broker, const LeaseTrace& text,
+/// True if the end of this text or adapter may have ended a stream of the lease `own` before `at`.
+/// A broker that died may have logged the revocation late, or not at all.
+bool may_have_ended_stream(const BrokerInstance& broker, const LeaseTrace& dependency,
                            const LeaseTrace& own, TimePoint at) {
-  if (text.fenced && own.granted && *text.fenced < *own.granted) return false;
-  if (text.revoked && *text.revoked <= at) return true;
+  if (dependency.fenced && own.granted && *dependency.fenced < *own.granted) return false;
+  if (dependency.revoked && *dependency.revoked <= at) return true;
   constexpr TimePoint kNever{std::numeric_limits<std::int64_t>::max()};
-  const TimePoint granted = text.granted.value_or(TimePoint{});
-  return granted <= at && broker.restarted_between(granted, text.revoked.value_or(kNever));
+  const TimePoint granted = dependency.granted.value_or(TimePoint{});
+  return granted <= at && broker.restarted_between(granted, dependency.revoked.value_or(kNever));
 }
 
 /// The same check on the worker's side, for the ends that it wrote to the holder's socket. The end
-/// of a published text also ends a stream once, while the stream's lease stays live. Events name
-/// neither that text nor the worker of a lease, so each text that may have ended a stream allows
-/// one such end.
+/// of a published text or an adapter also ends a stream once, while the stream's lease stays live.
+/// Events name neither that lease nor the worker of a lease, so each lease that may have ended a
+/// stream allows one such end.
 Check sent_once(const Case& all) {
   Finding finding("no stream got the end of its lease twice", "ends of leases sent");
   for (std::size_t i = 0; i < all.instances.size(); ++i) {
     const BrokerInstance& broker = all.record.brokers[i];
     const auto& leases = all.instances[i].leases;
-    const std::set<LeaseId> texts = text_leases(broker, all.instances[i]);
-    std::map<std::tuple<std::string, LeaseId, bool>, std::ptrdiff_t> sent;
+    const auto by_scope = dependencies(broker, all.instances[i]);
+    std::map<std::tuple<std::string, LeaseId, std::string>, std::ptrdiff_t> sent;
     for_each_event<Ended>(broker.events, [&](const Ended& ended, TimePoint at) {
       if (!is_lease_end(ended)) return;
       finding.checked();
       const auto trace = leases.find(ended.lease);
       const LeaseTrace own = trace == leases.end() ? LeaseTrace{} : trace->second;
-      const bool by_text = ended.scope == name(FailureScope::Shared);
-      const auto times = ++sent[{ended.request.value, ended.lease, by_text}];
-      const auto texts_over = std::ranges::count_if(texts, [&](LeaseId text) {
-        return may_have_ended_stream(broker, leases.at(text), own, at);
-      });
-      if (times > (by_text ? texts_over : 1))
+      const std::string scope = is_dependency(ended.scope) ? ended.scope : "";
+      const auto times = ++sent[{ended.request.value, ended.lease, scope}];
+      const auto is_cause = [&](LeaseId id) {
+        const auto found = leases.find(id);
+        return found != leases.end() && may_have_ended_stream(broker, found->second, own, at);
+      };
+      const auto allowed = scope.empty() ? 1 : std::ranges::count_if(by_scope.at(scope), is_cause);
+      if (times > allowed)
         finding.wrong(fmt::format("{} of lease {}", ended.tenant, to_string(ended.lease)));
     });
   }

@@ -7,11 +7,15 @@
 namespace leasehold::runner {
 namespace {
 
-/// Describes a wrong report that a published text ended; empty when it is right.
-std::string text_end_error(const Case& all, const TenantEvent& reported) {
+/// Describes a wrong report that a published text, or an adapter of this tenant, ended; empty when
+/// it is right.
+std::string dependency_end_error(const Case& all, const std::string& tenant,
+                                 const TenantEvent& reported) {
   const LeaseId lease = reported.lease.value_or(LeaseId{});
-  const auto instance = all.instance_of(lease, "", reported.at);
-  if (!instance) return fmt::format("lease {} held no published text", to_string(lease));
+  const bool is_adapter = is_end_of(FailureScope::Adapter, reported);
+  const auto instance = all.instance_of(lease, is_adapter ? tenant : "", reported.at);
+  if (!instance)
+    return fmt::format("lease {} held no published text or adapter of its", to_string(lease));
   const LeaseTrace& trace = all.instances[*instance].leases.at(lease);
   const bool was_revoked = trace.revoked && *trace.revoked <= reported.at;
   // A broker that died meanwhile may not have logged the revocation.
@@ -20,17 +24,17 @@ std::string text_end_error(const Case& all, const TenantEvent& reported) {
   return fmt::format("lease {} was not revoked", to_string(lease));
 }
 
-/// Another check covers that the readers' texts continue. Events do not name the readers of a text,
-/// so this check does not find a reader that reported nothing.
-Check notified_of_text_ends(const Case& all) {
-  Finding finding("no reader was notified twice that a text ended, or of a text that lives",
-                  "ends of texts reported");
+/// Another check covers that the readers' texts continue. Events do not name the readers of a text
+/// or adapter, so this check does not find a reader that reported nothing.
+Check notified_of_dependency_ends(const Case& all) {
+  Finding finding("no reader was notified twice that a text or adapter ended, or of one that lives",
+                  "ends of texts and adapters reported");
   for (const Text& tenant : all.record.texts) {
     std::set<std::optional<LeaseId>> seen;
     for (const TenantEvent& reported : tenant.record.reported) {
-      if (!is_text_end(reported)) continue;
+      if (reported.event != "revoked" || !is_dependency(reported.scope)) continue;
       finding.checked();
-      std::string wrong = text_end_error(all, reported);
+      std::string wrong = dependency_end_error(all, tenant.tenant, reported);
       if (!seen.insert(reported.lease).second) wrong = "and before that already";
       if (!wrong.empty()) finding.wrong(fmt::format("{}: {}", tenant.tenant, wrong));
     }
@@ -72,10 +76,9 @@ Check guaranteed_got_memory(const Case& all) {
 }  // namespace
 
 void judge_sharing(const Case& all, std::vector<Check>& checks) {
-  if (all.record.used_blocks) {
-    checks.push_back(notified_of_text_ends(all));
-    checks.push_back(used_published(*all.record.used_blocks));
-  }
+  if (all.record.used_blocks || all.record.has_adapters)
+    checks.push_back(notified_of_dependency_ends(all));
+  if (all.record.used_blocks) checks.push_back(used_published(*all.record.used_blocks));
   if (all.record.tiers) {
     checks.push_back(reclaimed_from_scavenger(all));
     checks.push_back(guaranteed_got_memory(all));

@@ -52,9 +52,15 @@ struct Text {
   int exit_status = 0;     ///< The exit code, or 128 + signal.
 };
 
-/// True for a notification that the published text ended, and not the reader's own lease.
-inline bool is_text_end(const TenantEvent& reported) {
-  return reported.event == "revoked" && reported.scope == name(FailureScope::Shared);
+/// True for a notification that a lease of this scope ended: Shared, a published text that the
+/// reader used; Adapter, its adapter; Tenant, its own.
+inline bool is_end_of(FailureScope scope, const TenantEvent& reported) {
+  return reported.event == "revoked" && reported.scope == name(scope);
+}
+
+/// True for the scope of a lease that a text depends on besides its own.
+inline bool is_dependency(std::string_view scope) {
+  return scope == name(FailureScope::Shared) || scope == name(FailureScope::Adapter);
 }
 
 /// True if a lease ended because another tenant's reserve needs its memory.
@@ -96,6 +102,7 @@ struct Record {
   std::optional<std::uint64_t> swaps;
   std::uint64_t publications = 0;         ///< Leases under which a text was computed.
   std::optional<UsedBlocks> used_blocks;  ///< Empty without a published text.
+  bool has_adapters = false;              ///< Texts of the tenants use adapters.
   std::optional<MemoryTiers> tiers;       ///< Empty without those tenants.
   std::vector<ExitRecord> ends;
   std::optional<CanaryReport> canaries;  ///< Empty without a search.

@@ -27,7 +27,11 @@ constexpr std::array<std::string_view, kActionKinds> kNames{"kill tenant",
                                                             "rewrite file",
                                                             "truncate file",
                                                             "remove file",
-                                                            "stop reader"};
+                                                            "stop reader",
+                                                            "revoke adapter",
+                                                            "unload adapter",
+                                                            "remove adapter",
+                                                            "add adapter"};
 
 }  // namespace
 
@@ -44,9 +48,8 @@ std::uint64_t kills(const ActionCounts& actions) {
   return std::accumulate(actions.begin(), actions.begin() + kLastKill + 1, std::uint64_t{0});
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> named_counts(const Script& script,
-                                                                const ActionCounts& actions) {
-  std::vector<std::pair<std::string, std::uint64_t>> counts;
+NamedCounts named_counts(const Script& script, const ActionCounts& actions) {
+  NamedCounts counts;
   for (const ActionShare& share : script.shares)
     counts.emplace_back(name(share.kind), actions[static_cast<std::size_t>(share.kind)]);
   return counts;

@@ -38,9 +38,13 @@ enum class ActionKind : std::uint8_t {
   TruncateFile,
   RemoveFile,
   StopReader,  ///< Stops the reader of one program's log for some actions.
+  RevokeAdapter,
+  UnloadAdapter,  ///< The worker closes the adapter once no request uses it.
+  RemoveAdapter,
+  AddAdapter,  ///< Registers a removed adapter again, as another version of the same content.
 };
 
-inline constexpr std::size_t kActionKinds = static_cast<std::size_t>(ActionKind::StopReader) + 1;
+inline constexpr std::size_t kActionKinds = static_cast<std::size_t>(ActionKind::AddAdapter) + 1;
 using ActionCounts = std::array<std::uint64_t, kActionKinds>;
 
 /// "kill tenant" …
@@ -63,9 +67,9 @@ struct Script {
   std::uint64_t max_polls_to_second_kill = 0;  ///< 0: no action kills a second process.
 };
 
+using NamedCounts = std::vector<std::pair<std::string, std::uint64_t>>;
 /// The count of each action of the script, by name.
-std::vector<std::pair<std::string, std::uint64_t>> named_counts(const Script& script,
-                                                                const ActionCounts& actions);
+NamedCounts named_counts(const Script& script, const ActionCounts& actions);
 
 struct ScriptAction {
   ActionKind kind{};

@@ -51,6 +51,8 @@ Result<bool> ScriptRunner::act(const ScriptAction& action) {
   switch (action.kind) {
     case ActionKind::RevokeLease:
       return revoke_lease(system_, wire::LeaseScope::Tenant, action.which);
+    case ActionKind::RevokeAdapter:
+      return revoke_lease(system_, wire::LeaseScope::Adapter, action.which);
     case ActionKind::RevokeText:
       return revoke_lease(system_, wire::LeaseScope::Shared, action.which);
     case ActionKind::RevokeWeights:

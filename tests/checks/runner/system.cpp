@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "common/errc.hpp"
 #include "ipc/control/event_file.hpp"
@@ -28,6 +29,7 @@ std::vector<std::string> arguments_of(const Tenant& tenant) {
   };
   add(spec.rebind, {"--rebind"});
   add(!spec.model.empty(), {"--model", spec.model});
+  add(!spec.adapter.empty(), {"--adapter", spec.adapter});
   add(spec.blocks > 0, {"--blocks", std::to_string(spec.blocks)});
   add(spec.is_resumable, {"--resumable", "--request-id", tenant.request_id()});
   return arguments;
@@ -340,6 +342,27 @@ std::uint64_t whole_texts(const Record& record, const std::string& tenant) {
   return static_cast<std::uint64_t>(std::ranges::count_if(record.texts, [&](const Text& text) {
     return text.tenant == tenant && text.record.completed;
   }));
+}
+
+Result<std::uint64_t> await_texts(System& system, const char* which, Duration timeout) {
+  const Record& record = system.record();
+  std::vector<std::pair<std::string, std::uint64_t>> wanted;
+  // A text that runs already may have been disturbed, so it does not count.
+  for (const Tenant& tenant : system.tenants())
+    wanted.emplace_back(tenant.spec.name, whole_texts(record, tenant.spec.name) +
+                                              (tenant.process.has_process() ? 2 : 1));
+  const std::size_t before = record.texts.size();
+  TRY(system.poll_until(
+      [&]() -> Missing {
+        for (const auto& [tenant, texts] : wanted)
+          if (whole_texts(record, tenant) < texts)
+            return fmt::format("the {} text of {} did not end", which, tenant);
+        return std::nullopt;
+      },
+      timeout, Starts::Tenants));
+  const auto later = std::span(record.texts).subspan(before);
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      later, [](const Text& text) { return text.record.completed.has_value(); }));
 }
 
 }  // namespace leasehold::runner

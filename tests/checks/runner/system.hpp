@@ -28,6 +28,7 @@ struct TenantSpec {
   std::uint32_t max_tokens = 0;
   std::uint32_t blocks = 0;  ///< KV blocks to acquire; 0: one extent's worth.
   std::string model = {};    ///< Selects a model; empty: any.
+  std::string adapter = {};  ///< Name of an adapter; empty: the base model.
   bool rebind = true;
   bool chat = false;  ///< The prompt is a question that uses the model's chat template.
   /// The text outlives its process: the next process resumes it with the same request id.
@@ -171,5 +172,9 @@ class System {
 
 /// The number of whole texts of this tenant in the record.
 std::uint64_t whole_texts(const Record& record, const std::string& tenant);
+
+/// Polls until every tenant got one more text from its beginning to its end. Returns the number of
+/// texts that ended whole meanwhile. Errors: those of poll_until.
+Result<std::uint64_t> await_texts(System& system, const char* which, Duration timeout);
 
 }  // namespace leasehold::runner

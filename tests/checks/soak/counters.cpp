@@ -31,7 +31,9 @@ std::uint64_t text_ends(const std::vector<runner::Text>& texts) {
   std::uint64_t count = 0;
   for (const runner::Text& text : texts)
     count += static_cast<std::uint64_t>(
-        std::ranges::count_if(text.record.reported, runner::is_text_end));
+        std::ranges::count_if(text.record.reported, [](const runner::TenantEvent& reported) {
+          return runner::is_end_of(FailureScope::Shared, reported);
+        }));
   return count;
 }
 

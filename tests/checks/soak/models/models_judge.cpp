@@ -67,19 +67,6 @@ Check programs_end_typed(const Record& record) {
   return finding.check();
 }
 
-Check happened(std::string promise, std::string unit, std::uint64_t times) {
-  Finding finding(std::move(promise), std::move(unit));
-  finding.checked(times);
-  return finding.check();
-}
-
-Check every_action_ran(const Record& record) {
-  Finding finding("every kind of disturbance happened", "kinds");
-  for (const auto& [action, count] : runner::named_counts(kModelScript, record.actions))
-    finding.sample(count > 0 ? "" : action + " never happened");
-  return finding.check();
-}
-
 }  // namespace
 
 const runner::Script kModelScript{
@@ -89,11 +76,12 @@ std::vector<Check> judge_models(const Record& record) {
   return {whole_texts_are_undisturbed(record),
           other_texts_end_typed(record),
           programs_end_typed(record),
-          happened("leases are revoked while nothing reads the logs", "such revocations",
-                   record.revoked_without_reader),
-          happened("once every file is whole again, every tenant gets its text", "texts",
-                   record.calm_texts),
-          every_action_ran(record)};
+          runner::happened("leases are revoked while nothing reads the logs", "such revocations",
+                           record.revoked_without_reader),
+          runner::happened("once every file is whole again, every tenant gets its text", "texts",
+                           record.calm_texts),
+          runner::all_happened("every kind of disturbance happened",
+                               runner::named_counts(kModelScript, record.actions))};
 }
 
 std::string models_text(const Record& record, const std::vector<Check>& checks) {

@@ -108,7 +108,7 @@ class ModelsRun final : runner::ScriptRunner {
       TRY(broker.command(wire::TenantAdmit{
           .tenant = {tenant.spec.name}, .max_concurrent = 4, .max_blocks = 1000, .ttl_ms = 5000}));
     }
-    TRY(await_texts("undisturbed"));
+    (void)TRY(runner::await_texts(system_, "undisturbed", kTextsTimeout));
     system_.keep_undisturbed();
     const TimePoint until = system_.clock().now() + std::chrono::seconds(settings_.seconds);
     while (system_.clock().now() < until) {
@@ -117,9 +117,7 @@ class ModelsRun final : runner::ScriptRunner {
     }
     for (LogPipe& log : logs_) log.resume();
     for (std::size_t worker = 0; worker < files_.size(); ++worker) TRY(restore(worker));
-    const std::uint64_t before = all_whole_texts();
-    TRY(await_texts("last"));
-    system_.record().calm_texts = all_whole_texts() - before;
+    system_.record().calm_texts = TRY(runner::await_texts(system_, "last", kTextsTimeout));
     return {};
   }
 
@@ -142,31 +140,6 @@ class ModelsRun final : runner::ScriptRunner {
         name, path,
         {"--threads", "1", "--slow-motion-us", std::to_string(settings_.slow_motion_us)});
     return {};
-  }
-
-  std::uint64_t all_whole_texts() const {
-    std::uint64_t texts = 0;
-    for (const runner::Tenant& tenant : system_.tenants())
-      texts += runner::whole_texts(system_.record(), tenant.spec.name);
-    return texts;
-  }
-
-  /// Waits until every tenant got one more text from its beginning to its end.
-  Result<void> await_texts(const char* which) {
-    const runner::Record& record = system_.record();
-    std::vector<std::pair<std::string, std::uint64_t>> wanted;
-    // A text that runs already may have been disturbed, so it does not count.
-    for (const runner::Tenant& tenant : system_.tenants())
-      wanted.emplace_back(tenant.spec.name, runner::whole_texts(record, tenant.spec.name) +
-                                                (tenant.process.has_process() ? 2 : 1));
-    return system_.poll_until(
-        [&] {
-          const bool all_came = std::ranges::all_of(wanted, [&](const auto& each) {
-            return runner::whole_texts(record, each.first) >= each.second;
-          });
-          return runner::missing_unless(all_came, fmt::format("the {} texts did not end", which));
-        },
-        kTextsTimeout, Starts::Tenants);
   }
 
   Result<bool> act(const ScriptAction& action) override {

@@ -7,7 +7,7 @@
 namespace leasehold::runner::sharing_test {
 namespace {
 
-constexpr LeaseId kText{3, 1}, kOwn{5, 3}, kScavengers{6, 1};
+constexpr LeaseId kText{3, 1}, kOwn{5, 3}, kScavengers{6, 1}, kAdapter{8, 1};
 
 /// By the published text, or with the scope "tenant" by the end of its own lease.
 events::StampedEvent stream_ended(std::int64_t ns, const std::string& scope = "shared") {
@@ -105,6 +105,32 @@ TEST_CASE("soak judge: only a report of shared scope may name another lease than
     ann(record).push_back(reported(39, "completed"));
     ann(record)[5] = reported(38, "revoked", kScavengers, "tenant");
   });
+}
+
+TEST_CASE("soak judge: the end of an adapter ends a stream as that of a published text does") {
+  const auto adapted = [](std::int64_t revoked_at) {
+    Record record = good();
+    record.has_adapters = true;
+    auto& events = events_of(record);
+    const auto at = events.begin() + 3;
+    events.insert(
+        at, {lease_event(12, LeaseState::Live, kAdapter, "ann"),
+             {events::AdapterLoaded{.adapter = {"x"}, .lease = kAdapter}, TimePoint{12}},
+             lease_event(revoked_at, LeaseState::Revoked, kAdapter, "ann", RevokeReason::Operator),
+             stream_ended(34, "adapter"),
+             lease_event(39, LeaseState::Fenced, kAdapter, "ann")});
+    const auto end = ann(record).end() - 1;
+    ann(record).insert(end, {reported(35, "revoked", kAdapter, "adapter"),
+                             reported(36, "retry", kOwn, "adapter"), reported(37, "submitted")});
+    return record;
+  };
+  CHECK(broken(adapted(33), [](Record&) {}) == std::vector<std::string>{});
+  check_finds(adapted(33), "got the end of its lease twice",
+              [](Record& record) { events_of(record).push_back(stream_ended(40, "adapter")); });
+  check_finds(adapted(33), "no reader was notified twice", [](Record& record) {
+    ann(record).insert(ann(record).end() - 1, reported(38, "revoked", kAdapter, "adapter"));
+  });
+  CHECK(broken(adapted(38), [](Record&) {}).size() == 2);  // before the revocation
 }
 
 TEST_CASE("soak judge: a stream that ends with a text, and later with its lease, ended once") {
