@@ -120,8 +120,8 @@ const StampedEvent* memory_transition(const Observation& seen, LeaseId lease,
   });
 }
 
-Check refused(const Observation& seen, LeaseId lease) {
-  Check check{.promise = "the worker refused a launch under B's first lease",
+Check refused(const Observation& seen, LeaseId lease, const std::string& whose) {
+  Check check{.promise = "the worker refused a launch under " + whose,
               .seen = "no forward_revoked event"};
   const auto* stamped =
       find<events::ForwardRevoked>(seen, [&](const auto& e) { return e.lease == lease; });
@@ -177,7 +177,7 @@ void judge_events(const Observation& seen, std::vector<Check>& checks) {
   const auto& revoked = seen.result(seen.revoked).observed.leases;
   const auto& killed = seen.result(seen.killed).observed.leases;
   if (revoked.size() == 2) {
-    checks.push_back(refused(seen, revoked[0]));
+    checks.push_back(refused(seen, revoked[0], "B's first lease"));
     checks.push_back(rebound(seen, revoked[0], revoked[1]));
     checks.push_back(order(seen, revoked[0], "B's first lease"));
   }
@@ -216,6 +216,33 @@ void judge_memory(const Observation& seen, std::vector<Check>& checks) {
   checks.push_back(runner::all_free(seen));
 }
 
+// --------------------------------------------------------------------------------------- adapters
+
+Check loaded_again(const Observation& seen, const RevokedAdapter& adapter) {
+  const auto* event = adapter.second
+                          ? find<events::AdapterLoaded>(
+                                seen, [&](const auto& e) { return e.lease == *adapter.second; })
+                          : nullptr;
+  return {.promise = "the adapter was loaded again under a fresh lease",
+          .ok = event != nullptr && *adapter.second != adapter.first,
+          .seen = event == nullptr ? "it was not"
+                                   : fmt::format("{} → {}", to_string(adapter.first),
+                                                 to_string(*adapter.second))};
+}
+
+/// An adapter's lease has no holder, so nobody gets an error of it.
+void judge_adapter(const Observation& seen, const RevokedAdapter& adapter,
+                   std::vector<Check>& checks) {
+  const std::string whose = "the adapter's first lease";
+  const auto* lease = seen.lease(adapter.first);
+  checks.push_back(ended(lease, RevokeReason::Operator, whose));
+  checks.push_back(clocks(lease, false, whose));
+  checks.push_back(refused(seen, adapter.first, whose));
+  checks.push_back(order(seen, adapter.first, whose));
+  if (seen.reads_memory) checks.push_back(scrubbed(seen, adapter.first, whose));
+  checks.push_back(loaded_again(seen, adapter));
+}
+
 }  // namespace
 
 const TenantResult& Observation::result(const std::string& name) const {
@@ -236,6 +263,7 @@ std::vector<Check> judge(const Observation& seen) {
   judge_leases(seen, checks);
   judge_events(seen, checks);
   judge_memory(seen, checks);
+  if (seen.adapter) judge_adapter(seen, *seen.adapter, checks);
   return checks;
 }
 

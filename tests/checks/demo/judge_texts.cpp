@@ -81,6 +81,24 @@ void judge_recovered(const Observation& seen, std::vector<Check>& checks) {
                     .seen = fmt::format("{} of {}", seen.adopted, seen.results.size())});
 }
 
+/// A revoked adapter ends its text once, which goes on under the tenant's own lease.
+void judge_adapted(const Observation& seen, std::vector<Check>& checks) {
+  for (const TenantResult& result : seen.results) {
+    const TenantRecord& adapted = result.adapted;
+    const bool is_revoked = result.spec.name == seen.adapter->tenant;
+    const std::string which = is_revoked               ? "'s text under an adapter that is revoked"
+                              : result.adapter.empty() ? "'s text beside adapters"
+                                                       : "'s text under another adapter";
+    Check check = same_text(result.spec.name + which + " is that of the undisturbed run", adapted,
+                            result.adapter.empty() ? result.undisturbed : result.adapted_alone);
+    check.ok = check.ok && adapted.completed && adapted.leases.size() == 1 &&
+               adapted.revocations.size() == (is_revoked ? 1 : 0);
+    check.seen += fmt::format("; {} leases, {} revocations, {}", adapted.leases.size(),
+                              adapted.revocations.size(), ending(adapted));
+    checks.push_back(std::move(check));
+  }
+}
+
 /// The end of the text, for a reader of the report.
 std::string end_of(std::string_view text) {
   constexpr std::size_t kShown_bytes = 40;
@@ -113,6 +131,7 @@ void judge_answer(const Observation& seen, const TenantResult& result, std::vect
 void judge_texts(const Observation& seen, std::vector<Check>& checks) {
   judge_disturbed(seen, checks);
   judge_recovered(seen, checks);
+  if (seen.adapter) judge_adapted(seen, checks);
   for (const TenantResult& result : seen.results)
     if (result.spec.chat) judge_answer(seen, result, checks);
 }

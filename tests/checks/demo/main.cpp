@@ -1,5 +1,6 @@
 /// leasehold-demo: four tenants, one lease revoked in the middle of a token, one tenant killed, and
-/// a check that the others are not affected; then the worker is killed, and all texts continue.
+/// a check that the others are not affected; then an adapter is revoked and the worker is killed,
+/// and all texts continue.
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -67,6 +68,10 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
   app.add_option("--device", settings.device,
                  "Device that holds and computes: cpu, cuda:N; default: the broker's choice")
       ->check(check_device);
+  app.add_option("--adapters", settings.adapters_dir,
+                 "Directory of leasehold-stories-sailor.gguf and -lines.gguf, of which the first "
+                 "is revoked; default: use no adapters")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--out", settings.out_dir, "Directory for demo.json and demo.txt");
   app.add_flag("--chat", settings.chat,
                "Ask questions through the model's chat template, and check that the answers read "

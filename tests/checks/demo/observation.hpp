@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ using runner::TenantRecord;
 struct Settings {
   std::string bin_dir;  ///< Directory of leasehold-broker, -worker, -tenant and brokerctl.
   std::string model_path;
-  std::string device;   ///< The broker's --device; empty: its default.
-  std::string out_dir;  ///< Directory for the reports; empty: write none.
-  bool chat = false;    ///< Send questions that use the model's chat template.
-  bool plain = false;   ///< Print lines instead of columns.
+  std::string device;        ///< The broker's --device; empty: its default.
+  std::string adapters_dir;  ///< Directory of the model's adapters; empty: use none.
+  std::string out_dir;       ///< Directory for the reports; empty: write none.
+  bool chat = false;         ///< Send questions that use the model's chat template.
+  bool plain = false;        ///< Print lines instead of columns.
   std::uint32_t max_tokens = 160;
   std::uint32_t slow_motion_us = 0;
 };
@@ -34,6 +36,16 @@ struct TenantResult {
   TenantRecord undisturbed;  ///< The same request, run alone before the others.
   TenantRecord observed;     ///< Run with the other tenants, during the revocation and the kill.
   TenantRecord recovered;    ///< Run with rebind while the worker is killed.
+  std::string adapter = {};  ///< Of the part with adapters; empty: the base model.
+  TenantRecord adapted_alone = {};  ///< Run alone under the adapter, if there is one.
+  TenantRecord adapted = {};        ///< Run with the others while an adapter is revoked.
+};
+
+/// The leases of the adapter that is revoked while its tenant's text runs.
+struct RevokedAdapter {
+  std::string tenant;
+  LeaseId first;
+  std::optional<LeaseId> second;  ///< Under which it was loaded again.
 };
 
 struct CheckedExtent {
@@ -53,7 +65,8 @@ struct Observation : runner::Record {
   std::vector<wire::LeaseView> leases;
   bool reads_memory = true;  ///< False on a GPU: its memory has no readable descriptor.
   std::vector<CheckedExtent> extents;
-  std::uint64_t adopted = 0;  ///< Texts whose memory the worker's successor adopted.
+  std::uint64_t adopted = 0;              ///< Texts whose memory the worker's successor adopted.
+  std::optional<RevokedAdapter> adapter;  ///< Empty without adapters.
 
   /// Precondition: a tenant has this name.
   const TenantResult& result(const std::string& name) const;
@@ -65,7 +78,8 @@ struct Observation : runner::Record {
 std::vector<Check> judge(const Observation& seen);
 
 /// The first group: tokens and texts are equal to the undisturbed run, also for the tenant that
-/// rebinds and after the death of the worker; answers of chats contain the expected words.
+/// rebinds, after the death of the worker and beside a revoked adapter; answers of chats contain
+/// the expected words.
 void judge_texts(const Observation& seen, std::vector<Check>& checks);
 
 /// The answers of chats, the table of leases with their clocks, then one line per check. Pure.

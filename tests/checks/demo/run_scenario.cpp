@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <utility>
 
 #include "common/machine/available_memory.hpp"
 
@@ -46,6 +47,9 @@ Moments moments_in(std::uint32_t max_tokens) {
           .kill_worker = 5 * twelfth,
           .kill = 6 * twelfth};
 }
+
+/// The tenant whose adapter is revoked, and a neighbour with another one.
+constexpr std::pair<const char*, const char*> kAdapters[] = {{"A", "sailor"}, {"D", "lines"}};
 
 /// An event of the fixed script. Happens once, when the tenant has this many tokens.
 struct Event {
@@ -96,9 +100,14 @@ Result<std::vector<std::string>> broker_arguments(const Settings& settings) {
 class Scenario {
  public:
   Scenario(const Settings& settings, runner::System& system, Display& display, std::ostream& out)
-      : system_(system), display_(display), out_(out), moments_(moments_in(settings.max_tokens)) {
-    system_.add_worker(kWorker, settings.model_path,
-                       {"--slow-motion-us", std::to_string(settings.slow_motion_us)});
+      : system_(system),
+        display_(display),
+        out_(out),
+        moments_(moments_in(settings.max_tokens)),
+        has_adapters_(!settings.adapters_dir.empty()) {
+    std::vector<std::string> arguments{"--slow-motion-us", std::to_string(settings.slow_motion_us)};
+    if (has_adapters_) arguments.insert(arguments.end(), {"--adapters", settings.adapters_dir});
+    system_.add_worker(kWorker, settings.model_path, std::move(arguments));
     seen_.results = settings.chat ? chats() : stories();
     for (TenantResult& result : seen_.results) {
       result.spec.max_tokens = settings.max_tokens;
@@ -117,8 +126,8 @@ class Scenario {
     TRY(run_disturbed());
     TRY(settle());
     TRY(recheck_memory());
+    if (has_adapters_) TRY(run_with_revoked_adapter());
     BrokerView& broker = *TRY(system_.connected());
-    seen_.leases = TRY(broker.leases());
     system_.record().brokers.front().events = TRY(broker.events());
     TRY(run_with_killed_worker());
     TRY(settle());
@@ -179,7 +188,9 @@ class Scenario {
                 "after {}.\n",
                 moments_.revoke, moments_.kill)
          << std::endl;
-    const auto keep_memory = [this](const Tenant& tenant) { return open_memory(tenant); };
+    const auto keep_memory = [this](const Tenant& tenant) {
+      return open_memory(tenant.record.leases.back());
+    };
     const auto revoke = [this](const Tenant& tenant) {
       return brokerctl({"revoke", "--tenant", tenant.spec.name});
     };
@@ -196,6 +207,61 @@ class Scenario {
     is_shown_ = false;
     display_.finish(records());
     return {};
+  }
+
+  /// Adapters hold memory until they are removed.
+  Result<void> run_with_revoked_adapter() {
+    out_
+        << fmt::format(
+               "Side by side under adapters: A's adapter is revoked after {} tokens, D has another "
+               "one, B and C have none.\n",
+               moments_.revoke)
+        << std::endl;
+    for (const auto& [tenant, adapter] : kAdapters) TRY(run_alone_adapted(tenant, adapter));
+    const auto keep_memory = [this](const Tenant&) -> Result<void> {
+      seen_.adapter = {.tenant = kAdapters[0].first, .first = TRY(adapter_lease()), .second = {}};
+      return open_memory(seen_.adapter->first);
+    };
+    const auto revoke = [this](const Tenant& tenant) {
+      return brokerctl({"revoke", "--adapter", tenant.spec.adapter});
+    };
+    TRY(run_side_by_side({{kAdapters[0].first, moments_.keep_memory, keep_memory},
+                          {kAdapters[0].first, moments_.revoke, revoke}},
+                         &TenantResult::adapted));
+    if (seen_.adapter) seen_.adapter->second = TRY(adapter_lease());
+    for (const auto& [tenant, adapter] : kAdapters) TRY(brokerctl({"adapters", "remove", adapter}));
+    for (Tenant& tenant : system_.tenants()) tenant.spec.adapter.clear();
+    TRY(settle());
+    return recheck_memory();
+  }
+
+  /// Gives the tenant this adapter, and runs its request alone.
+  Result<void> run_alone_adapted(const std::string& name, const std::string& adapter) {
+    TRY(brokerctl(
+        {"tenants", "admit", name, "--max-adapters", "1", "--max-adapter-bytes", kCapacity}));
+    TRY(brokerctl({"adapters", "add", adapter, "--file",
+                   fmt::format("leasehold-stories-{}.gguf", adapter), "--tenant", name}));
+    const auto is_it = [&name](const auto& each) { return each.spec.name == name; };
+    Tenant& tenant = *std::ranges::find_if(system_.tenants(), is_it);
+    TenantResult& result = *std::ranges::find_if(seen_.results, is_it);
+    tenant.spec.adapter = result.adapter = adapter;
+    tenant.spec.rebind = true;
+    TRY(system_.start_tenant(tenant));
+    TRY(run_events({}));
+    result.adapted_alone = tenant.record;
+    return {};
+  }
+
+  /// The live lease of the adapter that is revoked.
+  Result<LeaseId> adapter_lease() {
+    const std::string part = std::string(kAdapters[0].second) + "@";
+    BrokerView* const broker = TRY(system_.connected());
+    for (const wire::LeaseView& lease : TRY(broker->leases())) {
+      const bool is_adapter = lease.scope == wire::LeaseScope::Adapter;
+      if (is_adapter && lease.state == LeaseState::Live && lease.part.starts_with(part))
+        return lease.lease;
+    }
+    return fail(Errc::SystemError, fmt::format("adapter {} holds no memory", kAdapters[0].second));
   }
 
   Result<void> run_with_killed_worker() {
@@ -246,10 +312,10 @@ class Scenario {
   }
 
   /// Opens the memory of the lease before its revocation.
-  Result<void> open_memory(const Tenant& tenant) {
+  Result<void> open_memory(LeaseId lease) {
     if (!seen_.reads_memory) return {};
     BrokerView* const broker = TRY(system_.connected());
-    for (auto& extent : TRY(runner::open_extents(*broker, tenant.record.leases.back())))
+    for (auto& extent : TRY(runner::open_extents(*broker, lease)))
       opened_.push_back(std::move(extent));
     return {};
   }
@@ -267,10 +333,12 @@ class Scenario {
     return is_late && !system_.poller().interrupted() ? Result<void>{} : settled;
   }
 
+  /// Keeps the ended leases, too, before later ones use their slots.
   Result<void> recheck_memory() {
     BrokerView* const broker = TRY(system_.connected());
+    for (const wire::LeaseView& lease : TRY(broker->leases())) seen_.leases.push_back(lease);
     const auto listed = TRY(broker->extents());
-    for (const runner::OpenedExtent& opened : opened_) {
+    for (const runner::OpenedExtent& opened : std::exchange(opened_, {})) {
       auto after = TRY(runner::read_memory(opened.object));
       const auto view = std::ranges::find(listed, opened.extent, &wire::ExtentView::extent);
       seen_.extents.push_back({.extent = opened.extent,
@@ -292,6 +360,7 @@ class Scenario {
   Display& display_;
   std::ostream& out_;
   Moments moments_;
+  bool has_adapters_;
   Observation seen_;
   std::vector<runner::OpenedExtent> opened_;
   bool is_shown_ = false;

@@ -90,6 +90,25 @@ Observation perfect_on_device() {
   return seen;
 }
 
+/// The same run with adapters: that of A is revoked, D has another one.
+Observation perfect_adapters() {
+  Observation seen = perfect();
+  constexpr LeaseId kFirst{6, 1}, kSecond{6, 2};
+  seen.adapter = {.tenant = "A", .first = kFirst, .second = kSecond};
+  for (TenantResult& one : seen.results) one.adapted = record(one.spec.name, {{8, 1}}, 160);
+  for (const std::size_t adapted : {0, 3}) {
+    seen.results[adapted].adapter = "tuned";
+    seen.results[adapted].adapted_alone = seen.results[adapted].adapted;
+  }
+  seen.results[0].adapted.revocations = {
+      {.lease = kFirst, .reason = "operator", .after_tokens = 40}};
+  seen.leases.push_back(fenced(kFirst, RevokeReason::Operator));
+  put_on_record(seen, kFirst, {40});
+  seen.brokers[0].events.push_back({events::AdapterLoaded{.lease = kSecond}, {600}});
+  seen.extents.push_back({.extent = {40}, .lease = kFirst, .before = {4096, 1000}});
+  return seen;
+}
+
 /// The same run with questions.
 Observation perfect_chats() {
   Observation seen = perfect();
@@ -204,7 +223,37 @@ const Flaw kFlaws[]{
      [](Observation& seen) { seen.last->free_bytes = 98; }},
 };
 
+const Flaw kAdapterFlaws[]{
+    {"another token under the revoked adapter",
+     "A's text under an adapter that is revoked is that of the undisturbed run",
+     [](Observation& seen) { seen.results[0].adapted.tokens[77] += 1; }},
+    {"a second lease of the adapter's tenant",
+     "A's text under an adapter that is revoked is that of the undisturbed run",
+     [](Observation& seen) { seen.results[0].adapted.leases.push_back({9, 9}); }},
+    {"a neighbour under another adapter that was interrupted",
+     "D's text under another adapter is that of the undisturbed run",
+     [](Observation& seen) { seen.results[3].adapted.revocations = {{}}; }},
+    {"another token of a neighbour without an adapter",
+     "B's text beside adapters is that of the undisturbed run",
+     [](Observation& seen) { seen.results[1].adapted.tokens[77] += 1; }},
+    {"the adapter's memory that is not zero",
+     "the memory of the adapter's first lease held data before, and is zero and free now",
+     [](Observation& seen) { seen.extents.back().after.nonzero_bytes = 1; }},
+    {"an adapter that was not loaded again", "the adapter was loaded again under a fresh lease",
+     [](Observation& seen) { seen.adapter->second.reset(); }},
+};
+
 }  // namespace
+
+TEST_CASE("demo judge: a run with adapters passes, and each flaw breaks its promise alone") {
+  CHECK(broken_promises(perfect_adapters()) == std::vector<std::string>{});
+  for (const Flaw& flaw : kAdapterFlaws) {
+    CAPTURE(flaw.flaw);
+    Observation seen = perfect_adapters();
+    flaw.spoil(seen);
+    CHECK(broken_promises(seen) == std::vector<std::string>{flaw.broken_promise});
+  }
+}
 
 TEST_CASE("demo judge: a correct run passes every check") {
   for (const Check& check : judge(perfect())) {
