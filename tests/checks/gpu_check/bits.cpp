@@ -1,6 +1,6 @@
 // The bits stage compares every logit of quantised models in int8, with keys and values in f16 or
 // q8_0, and of an F32 model with the bits that the CPU computes: in plain launches, in graphs and
-// in one step.
+// in one step; also under an adapter, whose lease it then revokes.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -19,6 +19,7 @@ struct Subject {
   const char* model;
   Arithmetic arithmetic;
   KvType kv_type = KvType::F16;
+  bool has_adapter = false;
 };
 constexpr Subject kInt8Subjects[] = {{"stories260K-q8_0", Arithmetic::Int8},
                                      {"kq-llama-q4_k_m", Arithmetic::Int8},
@@ -26,6 +27,8 @@ constexpr Subject kInt8Subjects[] = {{"stories260K-q8_0", Arithmetic::Int8},
                                      {"kq-llama-q6_k", Arithmetic::Int8}};
 /// The heads of the stories models are too narrow for q8_0.
 constexpr Subject kQ8Keys{"kq-llama-q4_k_m", Arithmetic::Int8, KvType::Q8_0};
+constexpr Subject kAdapted{
+    .model = "stories260K-q8_0", .arithmetic = Arithmetic::Int8, .has_adapter = true};
 constexpr Subject kFloats{"stories260K-f32", Arithmetic::F32};
 /// More than one partition of attention (256 positions).
 constexpr std::size_t kTokens = 300;
@@ -62,6 +65,7 @@ LocalOptions options_of(const Subject& subject, const std::string& path, std::si
   LocalOptions options = options_for(path, n_tokens, placement);
   options.arithmetic = subject.arithmetic;
   options.kv_type = subject.kv_type;
+  if (subject.has_adapter) options.adapters = {{.rank = 8, .seed = 1}};
   return options;
 }
 
@@ -103,9 +107,9 @@ Result<Json> check_subject(const Settings& settings, StageReport& report, Card& 
   const std::size_t n_logits = expected.tokens.size() * expected.logits.front().size();
   Json numbers = {{"model", subject.model}, {"logits", n_logits}};
   for (const CardRun& way : kCardRuns) {
-    const std::string what =
-        fmt::format("{} in {}, {}: the CPU's bits", subject.model,
-                    announced_arithmetic(subject.arithmetic, subject.kv_type), way.name);
+    const std::string what = fmt::format("{} in {}{}, {}: the CPU's bits", subject.model,
+                                         announced_arithmetic(subject.arithmetic, subject.kv_type),
+                                         subject.has_adapter ? " under an adapter" : "", way.name);
     const Result<std::size_t> differing = compare(card, subject, expected, way);
     if (!differing && differing.error().code == Errc::DeviceUnsupported) {
       report.unknown(what, differing.error().detail);
@@ -116,6 +120,24 @@ Result<Json> check_subject(const Settings& settings, StageReport& report, Card& 
     report.require(what, count == 0, fmt::format("{} of {} logits differ", count, n_logits));
   }
   return numbers;
+}
+
+/// The first of two sequences has an adapter, whose lease is revoked between two steps.
+Result<void> check_revoked_adapter(const Settings& settings, StageReport& report, Card& card) {
+  CardPlacement placement(card, {.graphs = cuda::GraphUse::Gated},
+                          CardPlacement::WeightsSource::File);
+  LocalOptions options = options_of(kAdapted, settings.model_dir + "/" + kAdapted.model + ".gguf",
+                                    kTokensOfTiny, &placement);
+  options.sequences = 2;
+  const std::unique_ptr<LocalModel> model = TRY(LocalModel::load(options));
+  model->use_adapter(0, 0);
+  TRY(model->forward(text_rows(2, 1)));
+  const bool both = model->live() == 0b11;
+  model->revoke_adapter(0);
+  TRY(model->forward(text_rows(2, 1, 1)));
+  report.require("a revoked adapter ends the rows that use it, and no others",
+                 both && model->live() == 0b10, fmt::format("live {:#b}", model->live()));
+  return {};
 }
 
 }  // namespace
@@ -129,6 +151,9 @@ Result<void> check_bits(const Settings& settings, StageReport& report) {
   }
   const Json q8_keys = TRY(check_subject(settings, report, *card, kQ8Keys));
   report.numbers()["bits"]["q8_0_keys"] = q8_keys;
+  const Json adapted = TRY(check_subject(settings, report, *card, kAdapted));
+  report.numbers()["bits"]["adapted"] = adapted;
+  TRY(check_revoked_adapter(settings, report, *card));
   const Json floats = TRY(check_subject(settings, report, *card, kFloats));
   report.numbers()["bits"].update(floats);
   report.measured("halves: the CPU's bits", "not compared: --arithmetic f16 has bits of its own");

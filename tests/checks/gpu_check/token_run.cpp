@@ -15,6 +15,7 @@ LocalOptions options_for(const std::string& model, std::size_t n_tokens,
 Result<TokenRun> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
                             std::size_t n_wanted, RowsPerStep rows_per_step) {
   const std::unique_ptr<LocalModel> model = TRY(LocalModel::load(options));
+  if (!options.adapters.empty()) model->use_adapter(0, 0);
   TokenRun run;
   const bool one_by_one = rows_per_step == RowsPerStep::One;
   const std::size_t n_each = one_by_one ? 1 : tokens.size();

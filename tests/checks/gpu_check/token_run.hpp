@@ -29,7 +29,7 @@ struct TokenRun {
 /// The options for `n_tokens` tokens of one sequence. A null `placement` means the CPU.
 LocalOptions options_for(const std::string& model, std::size_t n_tokens, LocalPlacement* placement);
 
-/// Returns the logits of the last `n_wanted` tokens.
+/// Returns the logits of the last `n_wanted` tokens, under the first adapter if there is one.
 Result<TokenRun> run_tokens(const LocalOptions& options, std::span<const TokenId> tokens,
                             std::size_t n_wanted, RowsPerStep rows);
 
