@@ -141,6 +141,19 @@ Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& 
   return leases;
 }
 
+Result<void> require_no_adapter(const State& state, const wire::WorkerReady& ready) {
+  std::vector<std::string> names = ready.aliases;
+  names.push_back(ready.model);
+  for (const std::string& name : names) {
+    if (state.adapters.find({name}) == nullptr) continue;
+    return fail(Errc::BadRequest, fmt::format("the worker serves a model under the name {}, which "
+                                              "is an adapter's; start it with --name-as, or remove "
+                                              "the adapter",
+                                              name));
+  }
+  return {};
+}
+
 void notify_of_adapters(Decision& decision, const Worker& worker) {
   const bool serves = worker.state == WorkerState::Ready && worker.socket_open;
   if (serves) decision.add(effect::NotifyAdapters{worker.id});

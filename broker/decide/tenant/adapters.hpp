@@ -13,6 +13,10 @@ void forget_adapters_of(Decision& decision, const TenantId& tenant);
 Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& adapter,
                                                const std::optional<TenantId>& owner);
 
+/// Refuses a worker that serves a model under the name of a registered adapter: its model would
+/// answer requests for the adapter. Errors: BadRequest.
+Result<void> require_no_adapter(const State& state, const wire::WorkerReady& ready);
+
 /// Notifies the worker, which forgets what it has resolved, because it may have missed a change.
 void notify_of_adapters(Decision& decision, const Worker& worker);
 

@@ -258,6 +258,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Wor
     return fail(Errc::PermissionDenied, "call worker.attach first");
   }
   TRY(check_block_size(state, ready.kv_block_size_bytes));
+  // A worker that reconnects has texts to go on with.
+  if (!worker->resuming) TRY(require_no_adapter(state, ready));
   if (extent_size_is_open(state)) {
     state.extents.choose_size(ready.kv_block_size_bytes);
     decision.touched.shape = true;

@@ -37,6 +37,25 @@ TEST_CASE("adapters: an adapter has no name under which a worker serves a model"
   CHECK(world.add("story") == 1);
 }
 
+TEST_CASE("adapters: a worker that would serve its model under an adapter's name is refused") {
+  AdapterWorld world;
+  world.add("story");
+  world.add("gone");
+  world.remove("gone");
+  constexpr ConnectionId kLater{70};
+  world.call(kLater, wire::WorkerAttach{.worker = "w1"});
+  wire::WorkerReady ready{.address = "/run/w1",
+                          .model = "story",
+                          .kv_block_size_bytes = kTestBlockBytes,
+                          .max_extents = 64};
+  CHECK(world.refusal(world.call(kLater, ready)) == Errc::BadRequest);
+  ready.model = "tales";
+  ready.aliases = {"story"};
+  CHECK(world.refusal(world.call(kLater, ready)) == Errc::BadRequest);
+  ready.aliases = {"gone"};
+  (void)world.answer<wire::ExtentShape>(world.call(kLater, ready));
+}
+
 TEST_CASE("adapters: an owner has at most 64") {
   AdapterWorld world;
   for (int i = 0; i < 64; ++i) world.add("n" + std::to_string(i));
