@@ -1,7 +1,7 @@
 /// leasehold-soak: kills and stops processes and revokes leases at random for a long time, then
 /// checks the histories that they wrote. With --hostile it attacks instead, and checks and measures
 /// the effect on honest tenants. With --models it serves two models, and changes and damages their
-/// files.
+/// files. With --adapters it serves 40 customers under an adapter each.
 ///
 /// Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage, 3 only a limit of --check is
 /// exceeded, 130 interrupted, otherwise the code of the error (common/errc.hpp).
@@ -21,6 +21,7 @@
 #include "tests/checks/bench/report.hpp"
 #include "tests/checks/report/report_directory.hpp"
 #include "tests/checks/runner/program.hpp"
+#include "tests/checks/soak/adapters/adapters_run.hpp"
 #include "tests/checks/soak/counters.hpp"
 #include "tests/checks/soak/hostile/report.hpp"
 #include "tests/checks/soak/hostile/run.hpp"
@@ -45,6 +46,7 @@ struct Options {
   HostileSettings settings;
   bool is_hostile = false;
   bool has_models = false;
+  bool has_adapters = false;
   std::optional<std::uint32_t> seconds, max_tokens;
   std::string limits_path;
 };
@@ -130,6 +132,22 @@ Result<int> run_two_models(const Settings& settings, const Poller& poller) {
       });
 }
 
+Result<int> run_customers(const Settings& settings, const Poller& poller) {
+  std::cout << "seed " << settings.seed << std::endl;
+  return runner::run_in_directory(
+      "adapters", "Histories and logs", poller, [&](const fs::path& directory) -> Result<int> {
+        bool all_passed = true;
+        TRY(run_adapters(settings, poller, directory, [&](const runner::Record& record) {
+          const auto checks = judge_adapters(record);
+          all_passed = all_passed && runner::all_ok(checks);
+          std::cout << adapters_text(record, checks) << std::endl;
+          return runner::all_ok(checks);
+        }));
+        std::cout << runner::verdict(all_passed);
+        return all_passed ? kExitOk : kChecksFailed;
+      });
+}
+
 void describe(CLI::App& app, Options& options) {
   Settings& settings = options.settings;
   app.set_version_flag("--version", "leasehold-soak " + std::string(version()));
@@ -152,7 +170,8 @@ void describe(CLI::App& app, Options& options) {
                     32);
   app.add_option(
          "--max-tokens", options.max_tokens,
-         "Length of each text in tokens; default: 120, with --hostile 400, with --models 80")
+         "Length of each text in tokens; default: 120, with --hostile 400, with --models or "
+         "--adapters 80")
       ->check(CLI::Range(10, 400));
   app.add_flag("!--no-store", settings.store,
                "Run brokers without descriptor store and journal, so that each starts empty");
@@ -164,7 +183,8 @@ void describe_hostile(CLI::App& app, Options& options) {
   app.add_flag("--hostile", options.is_hostile,
                "Attack with hostile tenants and users without a lease, and kill nothing");
   app.add_option("--seconds", options.seconds,
-                 "With --hostile or --models: how long to attack or disturb; default: 60 or 120")
+                 "With --hostile, --models or --adapters: how long to attack or disturb; default: "
+                 "60, with the others 120")
       ->check(CLI::Range(1u, 100'000u));
   add_number_option(app, "--window-seconds", hostile.window_seconds,
                     "With --hostile: longest attack between two calm windows", 1u, 1'000u);
@@ -185,19 +205,28 @@ void describe_models(CLI::App& app, Options& options) {
       ->excludes("--hostile");
 }
 
+void describe_adapters(CLI::App& app, Options& options) {
+  app.add_flag(
+         "--adapters", options.has_adapters,
+         "Serve 40 customers under an adapter each, with memory for 30, revoke, unload, remove "
+         "and add adapters, and kill processes")
+      ->excludes("--hostile")
+      ->excludes("--models");
+}
+
 /// The lengths that fit to each kind of run, unless the user gave others.
 void choose_lengths(Options& options) {
   HostileSettings& settings = options.settings;
   if (options.is_hostile) settings.slow_motion_us = kHostileSlowMotion_us;
   settings.seconds = options.seconds.value_or(options.is_hostile ? 60 : 120);
-  settings.max_tokens = options.max_tokens.value_or(options.is_hostile   ? 400
-                                                    : options.has_models ? 80
-                                                                         : 120);
+  const bool is_short = options.has_models || options.has_adapters;
+  settings.max_tokens = options.max_tokens.value_or(options.is_hostile ? 400 : is_short ? 80 : 120);
 }
 
 Result<int> run_chosen(const Options& options, const Poller& poller) {
   if (options.is_hostile) return run_attacks(options, poller);
   if (options.has_models) return run_two_models(options.settings, poller);
+  if (options.has_adapters) return run_customers(options.settings, poller);
   return run_kills(options.settings, poller);
 }
 
@@ -210,6 +239,7 @@ int main(int argc, char** argv) {
   describe(app, options);
   describe_hostile(app, options);
   describe_models(app, options);
+  describe_adapters(app, options);
   if (const auto ended = parse_command_line(app, argc, argv)) return *ended;
   choose_lengths(options);
   return runner::run_program(app.get_name(),
