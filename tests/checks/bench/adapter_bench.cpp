@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/checks/bench/adapter_life_bench.hpp"
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"
@@ -75,9 +76,7 @@ Result<void> add_steps(LocalModel& model, const AdapterStep& shape,
   return {};
 }
 
-}  // namespace
-
-Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config) {
+Result<nlohmann::json> measure_adapter_steps(const AdapterBenchConfig& config) {
   const SimdPath simd = simd_path_or_best(config.simd);
   const auto model = TRY(LocalModel::load({.model_path = config.model_path,
                                            .simd = simd,
@@ -99,6 +98,29 @@ Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config) {
       add_figures(json, samples, {&ratio, 1});
     }
   json.update({{"model", model->config().name}, {"threads", config.threads}, {"simd", name(simd)}});
+  return json;
+}
+
+struct AdapterMeasurement {
+  std::string_view name;
+  Result<nlohmann::json> (*measure)(const AdapterBenchConfig& config);
+};
+constexpr AdapterMeasurement kOfProcesses[] = {{"loads", measure_adapter_loads},
+                                               {"turns", measure_adapter_turns},
+                                               {"clocks", measure_adapter_clocks}};
+
+bool is_wanted(const AdapterBenchConfig& config, std::string_view measurement) {
+  return config.measurements.empty() ||
+         std::ranges::find(config.measurements, measurement) != config.measurements.end();
+}
+
+}  // namespace
+
+Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config) {
+  nlohmann::json json = nlohmann::json::object();
+  if (is_wanted(config, "steps")) json = TRY(measure_adapter_steps(config));
+  for (const auto& [name, measure] : kOfProcesses)
+    if (is_wanted(config, name)) json[std::string(name)] = TRY(measure(config));
   return nlohmann::json{{"adapters", std::move(json)}};
 }
 

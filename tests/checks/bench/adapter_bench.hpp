@@ -1,9 +1,10 @@
-/// What adapters cost the steps that use them.
+/// What adapters cost the steps that use them, and how long they take to load.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "common/result.hpp"
 
@@ -15,7 +16,13 @@ struct AdapterBenchConfig {
   std::uint32_t threads = 1;
   std::uint32_t rounds = 5;
   std::uint32_t prompt_rows = 512;
+  std::string bin_dir;                    ///< Of the programs; not used by "steps".
+  std::vector<std::string> measurements;  ///< Names from kAdapterMeasurements; empty: all.
+  std::uint32_t calm_seconds = 10;        ///< Of the streams without loads beside them.
 };
+
+/// A report has only what was measured.
+inline constexpr const char* kAdapterMeasurements[] = {"steps", "loads", "turns", "clocks"};
 
 /// {"adapters": {"model", "threads", "simd", "step_ms": {"base": {"1 row": …, "8 rows": …,
 /// "32 rows": …, "prompt": …}, "one": …, "distinct": …, "narrow": …}, "ratio": {"one": …,
@@ -24,7 +31,8 @@ struct AdapterBenchConfig {
 /// weights, in F16; "distinct": each sequence has its own; "narrow": each has its own of rank 8 on
 /// queries and values. A prompt belongs to one sequence, and other rows to one each. Steps of a
 /// round follow one another, so that other load disturbs all of them. With one thread, times are
-/// its CPU time; with several, wall-clock time. Int8 arithmetic. Errors: those of loading.
+/// its CPU time; with several, wall-clock time. Int8 arithmetic. "loads", "turns" and "clocks" are
+/// in adapter_life_bench.hpp. Errors: those of loading, and of System.
 Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config);
 
 }  // namespace leasehold::bench

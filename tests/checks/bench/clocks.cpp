@@ -69,12 +69,23 @@ double delay_until_reuse(const Snapshot& early, const Snapshot& late) {
             waited_ns(early.broker, late.broker, kScrubThreads));
 }
 
-/// Revokes a random lease, waits for its holder's typed end, and pauses for a random time, so that
-/// the next flip has a random phase.
-Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, SeededRandom& random) {
+/// The lease to revoke: that of a random tenant or of its adapter.
+Result<LeaseId> choose_lease(System& system, const TenantPool& tenant_pool, SeededRandom& random,
+                             bool is_adapter) {
   const auto running = tenant_pool.running();
   if (running.empty()) return fail(Errc::TimedOut, "no tenant is running");
-  const LeaseId lease = running[random.below(running.size())].lease;
+  const auto& [client, lease] = running[random.below(running.size())];
+  if (!is_adapter) return lease;
+  const auto loaded = TRY(live_adapter_lease(system, client));
+  if (!loaded) return fail(Errc::TimedOut, "a running tenant's adapter has no lease");
+  return *loaded;
+}
+
+/// Revokes a random lease, waits for its holder's typed end, and pauses for a random time, so that
+/// the next flip has a random phase.
+Result<ClockSample> flip_one(System& system, const TenantPool& tenant_pool, SeededRandom& random,
+                             bool is_adapter) {
+  const LeaseId lease = TRY(choose_lease(system, tenant_pool, random, is_adapter));
   const Snapshot before = take_snapshot(system);
   TRY(system.revoke(lease));
   const auto end = tenant_pool.await_end(lease, kEndTimeout);
@@ -142,16 +153,24 @@ RunQueue operator-(const RunQueue& late, const RunQueue& early) {
 }  // namespace
 
 Result<ClockRun> measure_clocks(const ClockSetup& setup) {
+  std::vector<std::string> worker_options = setup.worker_options;
+  if (setup.adapters != nullptr)
+    worker_options.insert(worker_options.end(), {"--adapters", setup.adapters->directory()});
   auto system = TRY(System::start({.bin_dir = setup.bin_dir,
                                    .model_path = setup.model_path,
                                    .threads = setup.threads,
                                    .capacity = setup.capacity,
                                    .broker_options = setup.broker_options,
-                                   .worker_options = setup.worker_options}));
+                                   .worker_options = std::move(worker_options)}));
   TRY(system->admit_pool(setup.tenants));
-  TenantPool tenant_pool({.broker_socket = system->broker_socket(),
-                          .clients = setup.tenants,
-                          .max_tokens = kTokensOfOneRequest});
+  TenantPoolConfig pool{.broker_socket = system->broker_socket(),
+                        .clients = setup.tenants,
+                        .max_tokens = kTokensOfOneRequest};
+  if (setup.adapters != nullptr) {
+    for (std::uint32_t i = 0; i < setup.tenants; ++i) TRY(register_adapter(*system, i, i));
+    pool.adapter = [](std::uint32_t client, std::uint64_t) { return adapter_name(client); };
+  }
+  TenantPool tenant_pool(std::move(pool));
   TRY(tenant_pool.await_running(setup.tenants, kPoolTimeout));
   ClockRun run{.setup = setup};
   SeededRandom random(setup.seed);
@@ -162,7 +181,7 @@ Result<ClockRun> measure_clocks(const ClockSetup& setup) {
   run.samples.reserve(setup.samples);
   for (std::uint32_t i = 0; i < setup.samples; ++i) {
     TRY(tenant_pool.await_running(min_running(setup.tenants), kPoolTimeout));
-    run.samples.push_back(TRY(flip_one(*system, tenant_pool, random)));
+    run.samples.push_back(TRY(flip_one(*system, tenant_pool, random, setup.adapters != nullptr)));
   }
   run.seconds = ms_of(clock.now() - begin) / 1e3;
   run.worker = sum_of(run_queues_of(system->worker_pid())) - worker;

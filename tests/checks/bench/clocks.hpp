@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/checks/bench/adapter_files.hpp"
 #include "tests/checks/bench/run_queue.hpp"
 #include "tests/checks/bench/system.hpp"
 
@@ -27,6 +28,9 @@ struct ClockSetup {
   std::string capacity = "512MiB";
   std::vector<std::string> broker_options = {};
   std::vector<std::string> worker_options = {};
+  /// The files of as many adapters as tenants. Each tenant's requests use its own one, whose lease
+  /// is revoked instead of the tenant's. Null: none. Outlives the measurement.
+  const AdapterFiles* adapters = nullptr;
 };
 
 /// In µs from the flip. -1: did not happen; for example, t_refuse of a tenant between two requests.

@@ -188,11 +188,17 @@ void describe(CLI::App& app, StateBenchConfig& config) {
 }
 
 void describe(CLI::App& app, AdapterBenchConfig& config) {
+  add_bin_dir(app, config.bin_dir);
   add_model(app, config.model_path);
+  app.add_option("--only", config.measurements, "Run only this measurement; repeatable")
+      ->check(CLI::IsMember(
+          std::set<std::string>(std::begin(kAdapterMeasurements), std::end(kAdapterMeasurements))));
   add_threads(app, config.threads);
   add_simd(app, config.simd, "SIMD path; default: the fastest of this CPU");
   add_number(app, "--rounds", config.rounds, "Rounds, each with a step of every kind", 1, 1'000);
   add_number(app, "--prompt-rows", config.prompt_rows, "Tokens of the prompt", 1, 512);
+  add_number(app, "--calm-seconds", config.calm_seconds, "Seconds of streams without loads", 1,
+             1'000);
 }
 
 void describe(CLI::App& app, SleepBenchConfig& config) {
@@ -341,7 +347,7 @@ std::vector<Command> commands() {
       command("http", "Measure what HTTP costs beside the tenants' socket", measure_http),
       command("speculate", "Measure texts with and without proposed tokens", measure_speculation),
       command("states", "Measure steps beside snapshots of recurrent states", measure_states),
-      command("adapters", "Measure steps with adapters beside those of the base model",
+      command("adapters", "Measure steps with adapters, their loads and their revocations",
               measure_adapters),
       command("swap", "Measure swapping a text out and in, and computing it again", measure_swap),
       command("sleep", "Measure a worker's sleep and wake beside a load", measure_sleep),

@@ -125,11 +125,11 @@ class Bench {
   Result<Json> deaths_of(const std::string& model, const std::string& path) {
     const SystemConfig config{
         .bin_dir = config_.bin_dir, .model_path = path, .threads = threads_leaving_a_core()};
-    struct Death {
+    struct TimedDeath {
       const char *what, *key;
       Result<Json> (*measure)(const SystemConfig& config);
     };
-    constexpr Death kDeaths[] = {
+    constexpr TimedDeath kDeaths[] = {
         {"revoke and rebind of one tenant", "rebind_ms", measure_rebind_ms},
         {"a tenant", "tenant_killed_to_memory_free_ms", measure_tenant_death_ms},
         {"the broker", "broker_killed", measure_broker_death},

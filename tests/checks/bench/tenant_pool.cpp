@@ -57,11 +57,12 @@ class TenantClient : public std::enable_shared_from_this<TenantClient> {
 
  private:
   void submit();
-  std::vector<std::int32_t> next_prompt();
+  std::vector<std::int32_t> prompt_of(std::uint64_t request) const;
   void take_token();
   void completed(const wire::RequestCompleted& completed);
   void failed(const Error& error);
   void lease_ended(const std::string& reason);
+  void note_end(LeaseId lease, const std::string& reason);
 
   boost::asio::io_context& io_;
   client::Timers& timers_;
@@ -95,8 +96,8 @@ void TenantClient::acquire() {
   });
 }
 
-std::vector<std::int32_t> TenantClient::next_prompt() {
-  if (config_.prompt) return config_.prompt(index_, requests_++);
+std::vector<std::int32_t> TenantClient::prompt_of(std::uint64_t request) const {
+  if (config_.prompt) return config_.prompt(index_, request);
   std::vector<std::int32_t> prompt;
   for (std::uint32_t i = 0; i < config_.prompt_tokens; ++i) {
     const auto word = static_cast<std::int32_t>(index_ * 7 + i) % TenantPool::kPromptWords;
@@ -111,8 +112,10 @@ void TenantClient::submit() {
                                .max_emitted_tokens = config_.max_tokens,
                                .ignore_eos = true};
   generate.sampling = config_.sampling;
-  generate.sampling.seed = requests_;
-  generate.prompt_tokens = next_prompt();
+  const std::uint64_t request = requests_++;
+  generate.sampling.seed = request;
+  generate.prompt_tokens = prompt_of(request);
+  if (config_.adapter) generate.adapter = config_.adapter(index_, request);
   submitted_at_ = timers_.now();
   last_token_.reset();
   tokens_read_ = 0;
@@ -156,17 +159,22 @@ void TenantClient::completed(const wire::RequestCompleted& completed) {
   }
   const bool lost = completed.reason == "Revoked" || completed.reason == "LeaseFenced";
   if (!lost) return submit();
-  lease_ended(completed.reason);
+  if (completed.scope != name(FailureScope::Adapter) || !completed.lease)
+    return lease_ended(completed.reason);
+  note_end(*completed.lease, completed.reason);
+  submit();
 }
 
 void TenantClient::lease_ended(const std::string& reason) {
-  {
-    const std::lock_guard lock(results_.mutex);
-    results_.ends[lease_->lease] = {timers_.now(), reason};
-    results_.clients[index_].lease.reset();
-    results_.changed.notify_all();
-  }
+  note_end(lease_->lease, reason);
   acquire();
+}
+
+void TenantClient::note_end(LeaseId lease, const std::string& reason) {
+  const std::lock_guard lock(results_.mutex);
+  results_.ends[lease] = {timers_.now(), reason};
+  results_.clients[index_].lease.reset();
+  results_.changed.notify_all();
 }
 
 /// Acquires again after a delay. While the broker is down the lease stays valid and only new

@@ -1,7 +1,8 @@
 /// Many tenants in one process, each with separate sockets to broker and worker, on one thread.
 ///
 /// A client acquires a lease and submits requests one after another until it is destroyed. After a
-/// revocation it acquires a new lease. Threads: any; each call takes a lock.
+/// revocation it acquires a new lease, unless that of its adapter was revoked. Threads: any; each
+/// call takes a lock.
 #pragma once
 
 #include <functional>
@@ -27,6 +28,8 @@ struct TenantPoolConfig {
   /// The prompt of a request of a client; both are counted from 0. Empty: `prompt_tokens` words,
   /// the same each time.
   std::function<std::vector<std::int32_t>(std::uint32_t client, std::uint64_t request)> prompt = {};
+  /// The adapter of a request, counted as above. Empty: the base model.
+  std::function<std::string(std::uint32_t client, std::uint64_t request)> adapter = {};
 };
 
 /// The end of one lease, as its client saw it.
@@ -61,7 +64,7 @@ class TenantPool {
   /// No client counts as running until its next token.
   void clear_running();
 
-  /// Waits for the typed end of a lease. Returns nullopt on timeout.
+  /// Waits for the typed end of a client's lease, or of its adapter's. Returns nullopt on timeout.
   std::optional<LeaseEnd> await_end(LeaseId lease, Duration at_most) const;
 
   /// Waits for a token of this client later than `after`; returns its time.
