@@ -7,13 +7,15 @@ their first token on; "first_token_ms" and "slowest_first_token_ms" from the sen
 "cpu_ms_per_token", CPU time of a server per generated token, prompts included.
 
 For each number of streams both servers start with capacity for just that number, and each answers one request that
-does not count. Both stay up while the other one serves.
+does not count. Both stay up while the other one serves. With --adapters each stream uses an adapter of its own, all
+of which are loaded before the rounds, and the key is "8_adapters" instead of "8_streams".
 """
 
 import argparse
 import contextlib
 import dataclasses
 import http.client
+import itertools
 import json
 import os
 import random
@@ -44,6 +46,7 @@ class Server:
     key: str
     model: str
     pids: list
+    changes: list = dataclasses.field(default_factory=lambda: [{}])  # of the body, by stream
 
     def cpu_s(self):
         # The id of a process's CPU clock, as clock_getcpuclockid(3) makes it.
@@ -60,9 +63,9 @@ class Stream:
     tokens: int = 0  # that the server counted
     error: "peer.Failure | None" = None
 
-    def run(self, server, prompt, tokens):
+    def run(self, server, prompt, tokens, changes):
         try:
-            self.request(server, prompt, tokens)
+            self.request(server, prompt, tokens, changes)
         except peer.Failure as failure:
             self.error = failure
         except ConnectionRefusedError as error:
@@ -72,9 +75,9 @@ class Stream:
         except (OSError, http.client.HTTPException) as error:
             self.error = peer.Failure("ConnectionLost", f"127.0.0.1:{server.port}: {error!r}")
 
-    def request(self, server, prompt, tokens):
+    def request(self, server, prompt, tokens, changes):
         body = {"model": server.model, "prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
-                "stream": True, "stream_options": {"include_usage": True}}
+                "stream": True, "stream_options": {"include_usage": True}} | changes
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=LONGEST_ROUND_S)
         with contextlib.closing(connection):
             self.sent = time.monotonic()
@@ -118,8 +121,8 @@ def make_prompts(streams, tokens, first):
 def run_round(server, prompts, tokens):
     """Sends one request per prompt, each on a connection of its own, and returns the streams."""
     streams = [Stream() for _ in prompts]
-    threads = [threading.Thread(target=stream.run, args=(server, prompt, tokens))
-               for stream, prompt in zip(streams, prompts)]
+    threads = [threading.Thread(target=stream.run, args=(server, prompt, tokens, changes))
+               for stream, prompt, changes in zip(streams, prompts, itertools.cycle(server.changes))]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -181,16 +184,22 @@ class Ours:
         self.worker_options = ["--http", f"127.0.0.1:{free_port()}"]
         if options.threads:
             self.worker_options += ["--threads", str(options.threads)]
+        if options.adapters:
+            self.worker_options += ["--adapters", options.adapters]
         worker = self.start(stack, "leasehold-worker", "--broker", self.broker_path, "--name", "bench", "--listen",
                             self.path("bench.sock"), "--model", options.model, *self.worker_options)
         await_ready(worker, self.is_ready, self.ended("leasehold-worker"), "the worker")
         self.control("tenants", "admit", TENANT, "--max-concurrent", str(streams), "--max-blocks", str(1 << 20),
-                     "--ttl-ms", "3600000")
+                     "--ttl-ms", "3600000", "--max-adapters", "64", "--max-adapter-bytes", "64GiB")
+        names = [os.path.splitext(file)[0] for file in adapter_files(options)[:streams]]
+        for name in names:
+            self.control("adapters", "add", name, "--file", name + ".gguf", "--tenant", TENANT)
         key = (self.control("keys", "create", "--tenant", TENANT) or {}).get("api_key")
         if not key:
             raise peer.Failure("SystemError", f"brokerctl creates no API key for tenant {TENANT}")
         port = int(self.worker_options[1].rsplit(":", 1)[1])
-        self.server = Server(port, key, self.model_at(port, key), [broker.pid, worker.pid])
+        self.server = Server(port, key, self.model_at(port, key), [broker.pid, worker.pid],
+                             [{"model": name} for name in names] or [{}])
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -225,6 +234,11 @@ class Ours:
             return json.load(connection.getresponse())["data"][0]["id"]
 
 
+def adapter_files(options):
+    """The names of the files in the folder of adapters, in order; empty without adapters."""
+    return sorted(os.listdir(options.adapters)) if options.adapters else []
+
+
 def free_port():
     """A port of 127.0.0.1 that was free a moment ago."""
     with socket.socket() as listening:
@@ -250,9 +264,15 @@ def start_peer(programs, options, streams, model, stack):
                  "--port", str(port)]
     if options.threads:
         arguments += ["-t", str(options.threads)]
+    files = adapter_files(options)[:streams]
+    for file in files:
+        arguments += ["--lora", os.path.join(options.adapters, file)]
+    if files:
+        arguments += ["--lora-init-without-apply"]
+    changes = [{"lora": [{"id": i, "scale": 1}], "cache_prompt": False} for i in range(len(files))]
     process = stack.enter_context(stopped(programs.start(SERVER, *arguments)))
     await_ready(process, lambda: is_healthy(port), lambda status: programs.ended(SERVER, status), SERVER)
-    return Server(port, "none", model, [process.pid]), " ".join([SERVER, *arguments])
+    return Server(port, "none", model, [process.pid], changes or [{}]), " ".join([SERVER, *arguments])
 
 
 def measure_streams(programs, options, streams, before_round):
@@ -267,7 +287,7 @@ def measure_streams(programs, options, streams, before_round):
         ours = Ours(options, streams, stack)
         other, command = start_peer(programs, options, streams, ours.server.model, stack)
         for server in (ours.server, other):
-            run_round(server, next_prompts(1), options.generated_tokens)
+            run_round(server, next_prompts(streams if options.adapters else 1), options.generated_tokens)
         figures = ([], [])
         for _ in range(options.rounds):
             before_round()
@@ -282,8 +302,9 @@ def measure(options, before_round):
               "generated_tokens": options.generated_tokens}
     with peer.Programs(options.peer, [SERVER]) as programs:
         report["version"] = programs.version_of(SERVER)
-        for streams in options.streams or [1, 8, 32]:
-            report[f"{streams}_streams"] = measure_streams(programs, options, streams, before_round)
+        what, default = ("adapters", [8]) if options.adapters else ("streams", [1, 8, 32])
+        for streams in options.streams or default:
+            report[f"{streams}_{what}"] = measure_streams(programs, options, streams, before_round)
     return {"peer_serve": report}
 
 
@@ -306,7 +327,9 @@ def parse_options(arguments):
     parser.add_argument("--peer", required=True, metavar="DIR", help="Folder with llama.cpp's llama-server")
     parser.add_argument("--model", required=True, help="GGUF model")
     parser.add_argument("--streams", action="append", type=peer.in_range(1, 63),
-                        help="Streams at the same time; repeatable; default: 1, 8 and 32")
+                        help="Streams at the same time; repeatable; default: 1, 8 and 32, with --adapters 8")
+    parser.add_argument("--adapters", metavar="DIR",
+                        help="Folder of GGUF adapters of the model, one for each stream")
     parser.add_argument("--prompt-tokens", type=peer.in_range(1, 1 << 20), default=64, help="Tokens of each prompt")
     parser.add_argument("--generated-tokens", type=peer.in_range(2, 1 << 20), default=64,
                         help="Tokens that each stream generates")

@@ -28,6 +28,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        with open(sys.argv[0] + ".bodies", "a", encoding="utf-8") as bodies:
+            bodies.write(json.dumps(body) + "\n")
         self.send_response(200 if Handler.loading_checks < 0 else 503)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()

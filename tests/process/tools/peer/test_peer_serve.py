@@ -136,6 +136,23 @@ class ServeTest(unittest.TestCase):
                     self.assertEqual(run["ratio"][figure], run["ours"][figure] / run["peer"][figure])
         self.assertIn("llama.cpp fake 7", (self.folder / "report/peer-serve.txt").read_text())
 
+    def test_with_adapters_each_stream_has_its_own_on_both_servers(self):
+        adapters = self.folder / "adapters"
+        adapters.mkdir()
+        for name in ("sailor", "lines"):
+            file = pathlib.Path(context.MODEL).with_name(f"leasehold-stories-{name}.gguf")
+            shutil.copy(file, adapters / f"{name}.gguf")
+        code, report, errors = self.run_driver("--streams", "2", "--adapters", str(adapters))
+        self.assertEqual(code, 0, errors)
+        run = report["peer_serve"]["2_adapters"]
+        self.assertIn(f"--lora {adapters}/lines.gguf --lora {adapters}/sailor.gguf --lora-init-without-apply",
+                      run["peer_command"])
+        self.assertIn(f"--adapters {adapters}", run["worker_options"])
+        self.assertGreater(run["ours"]["tokens_per_s"], 0)
+        asked = [json.loads(line) for line in (self.folder / "llama-server.bodies").read_text().splitlines()]
+        self.assertEqual({body["lora"][0]["id"] for body in asked}, {0, 1})
+        self.assertTrue(all(body["cache_prompt"] is False for body in asked))
+
     def test_a_ratio_beyond_its_limit_is_exit_code_1(self):
         code, report, _ = self.run_driver(
             "--streams", "1", limit={"name": "peer_serve.1_streams.ratio.tokens_per_s", "min": 1e9})
