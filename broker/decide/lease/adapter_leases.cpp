@@ -22,6 +22,8 @@ constexpr std::int64_t kMemoryReturns_ms = 50;
 
 Result<const Worker*> ready_worker(State& state, ConnectionId connection) {
   const Worker* worker = state.workers.find_by_connection(connection);
+  if (worker != nullptr && worker->resuming)
+    return std::unexpected(worker_reconnecting(worker->name));
   if (worker != nullptr && worker->state == WorkerState::Ready && !worker->untrusted) return worker;
   return fail(Errc::PermissionDenied,
               "only a ready worker that the broker trusts opens adapters; call worker.ready first");

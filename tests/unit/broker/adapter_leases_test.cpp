@@ -236,6 +236,20 @@ TEST_CASE("adapter leases: a filled lease outlives the broker, an unfilled one d
         Errc::UnknownLease);
 }
 
+TEST_CASE("adapter leases: a worker that resumes is told to ask again") {
+  SupportWorld before;
+  const AttachmentId worker = before.worker;
+  World world(before, {});
+  (void)world.answer<wire::WorkerAttached>(
+      world.call(kReturnSocket, wire::WorkerAttach{.worker = "w0", .resume = worker}));
+  const wire::AdapterOpen open{.tenant = TenantId{"a"},
+                               .adapter = {"support"},
+                               .version = 1,
+                               .digest = kDigest,
+                               .size_bytes = kExtentBytes};
+  CHECK(world.refusal(world.call(kReturnSocket, open)) == Errc::BrokerLost);
+}
+
 TEST_CASE("adapter leases: a filled lease ends if an extent is missing") {
   SupportWorld before;
   const LeaseId lease = before.filled("support", {.size_bytes = 2 * kExtentBytes});
