@@ -5,6 +5,11 @@
 #include "ipc/control/messages/limits.hpp"
 
 namespace leasehold::wire {
+namespace {
+
+constexpr std::size_t kMaxSignatures = 8;
+
+}  // namespace
 
 void describe(Is<UsageRecord> auto& m, auto& fields) {
   fields.field("number", m.number, Between<std::uint64_t>{1, std::uint64_t{1} << 62});
@@ -43,6 +48,70 @@ void describe(Is<AuditPage> auto& m, auto& fields) {
   fields.field("head_hash", m.head_hash, TextRule::HexKey);
   fields.with_default("head_missing_after", m.head_missing_after, std::uint64_t{0});
   fields.with_default("clock_ahead_ms", m.clock_ahead_ms, std::int64_t{0});
+  fields.with_default("removed_tree", m.removed_tree, std::string());
+}
+
+void describe(Is<DsseSignature> auto& m, auto& fields) {
+  fields.field("keyid", m.key_id, TextRule::HexKey);
+  fields.field("sig", m.sig, TextRule::Sentence);
+}
+
+void describe(Is<DsseEnvelope> auto& m, auto& fields) {
+  fields.field("payload", m.payload);
+  fields.field("payloadType", m.payload_type, TextRule::Sentence);
+  fields.field("signatures", m.signatures, MaxItems{kMaxSignatures});
+}
+
+void describe(Is<AuditHeadQuery> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
+}
+
+void describe(Is<LeaseCounts> auto& m, auto& fields) {
+  fields.field("granted", m.granted);
+  fields.field("open", m.open);
+  fields.field("quarantined", m.quarantined);
+  fields.field("held", m.held);
+  fields.field("erased", m.erased);
+}
+
+void describe(Is<TenantHead> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
+  fields.field("records", m.records);
+  fields.field("hash", m.hash, TextRule::HexKey);
+  fields.field("leases", m.leases);
+}
+
+void describe(Is<AuditHead> auto& m, auto& fields) {
+  fields.field("log", m.log, TextRule::HexKey);
+  fields.field("size", m.size);
+  fields.field("root", m.root, TextRule::HexKey);
+  fields.field("sequence", m.sequence);
+  fields.field("hash", m.hash, TextRule::HexKey);
+  fields.field("removed_size", m.removed_size);
+  fields.field("removed_sequence", m.removed_sequence);
+  fields.field("first_kept_unix_ms", m.first_kept_unix_ms, kUnixTime_ms);
+  fields.field("signed_unix_ms", m.signed_unix_ms, kUnixTime_ms);
+  fields.field("gaps", m.gaps);
+  fields.field("waiting", m.waiting);
+  fields.field("tenant", m.tenant);
+}
+
+void describe(Is<AuditKeyLink> auto& m, auto& fields) {
+  fields.field("id", m.id, TextRule::HexKey);
+  fields.field("key", m.key, TextRule::Sentence);
+  fields.field("created_unix_ms", m.created_unix_ms, kUnixTime_ms);
+  fields.with_default("previous", m.previous, std::string());
+  fields.field("link", m.link);
+}
+
+void describe(Is<AuditKeyQuery> auto&, auto&) {}
+
+void describe(Is<AuditKeys> auto& m, auto& fields) {
+  fields.field("keys", m.keys);
+}
+
+void describe(Is<AuditKeyRotate> auto& m, auto& fields) {
+  fields.field("key", m.key, TextRule::HexKey);
 }
 
 template struct Message<UsageRecord>;
@@ -50,5 +119,15 @@ template struct Message<UsageReport>;
 template struct Message<AuditList>;
 template struct Message<AuditRecordView>;
 template struct Message<AuditPage>;
+template struct Message<DsseSignature>;
+template struct Message<DsseEnvelope>;
+template struct Message<AuditHeadQuery>;
+template struct Message<LeaseCounts>;
+template struct Message<TenantHead>;
+template struct Message<AuditHead>;
+template struct Message<AuditKeyLink>;
+template struct Message<AuditKeyQuery>;
+template struct Message<AuditKeys>;
+template struct Message<AuditKeyRotate>;
 
 }  // namespace leasehold::wire

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ipc/control/messages/common.hpp"
+#include "ipc/control/messages/erasure.hpp"
 
 namespace leasehold::wire {
 
@@ -68,6 +70,96 @@ struct AuditPage : Message<AuditPage> {
   /// How far the machine's clock is ahead of the time that the broker trusts. Retention uses the
   /// trusted time. 0: not ahead. May be missing.
   std::int64_t clock_ahead_ms = 0;
+  /// The Merkle tree of the removed records (MerkleFrontier::text). The leaf of a kept record is
+  /// its position in the chain after these. Empty: none was removed. May be missing.
+  std::string removed_tree;
+};
+
+/// A DSSE envelope, with the field names of that format.
+/// Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md
+struct DsseSignature : Message<DsseSignature> {
+  std::string key_id;  ///< "keyid": see AuditKeyLink.
+  std::string sig;     ///< Base64.
+  bool operator==(const DsseSignature&) const = default;
+};
+struct DsseEnvelope : Message<DsseEnvelope> {
+  std::string payload;  ///< Base64 of an in-toto statement.
+  std::string payload_type;
+  std::vector<DsseSignature> signatures;
+  bool operator==(const DsseEnvelope&) const = default;
+};
+
+/// `audit.head`: the signed head of the chain, for a reader who keeps it. Reply: DsseEnvelope of an
+/// AuditHead. Errors: BadRequest for a broker without a state directory; UnknownTenant for a tenant
+/// without records; DiskFull while there is no key.
+struct AuditHeadQuery : Message<AuditHeadQuery> {
+  static constexpr std::string_view kMethod = "audit.head";
+  std::optional<std::string> tenant;  ///< As TenantHead::tenant.
+};
+
+/// The number of a tenant's leases by ErasureState. `granted` is the sum of the others. Leases of
+/// published texts and adapters count, those of weights do not.
+struct LeaseCounts : Message<LeaseCounts> {
+  std::uint64_t granted = 0;
+  std::uint64_t open = 0;
+  std::uint64_t quarantined = 0;
+  std::uint64_t held = 0;
+  std::uint64_t erased = 0;
+  bool operator==(const LeaseCounts&) const = default;
+};
+
+/// The newest record of a tenant, and what became of its leases since the first.
+struct TenantHead : Message<TenantHead> {
+  std::string tenant;         ///< Empty: memory shared by all tenants.
+  std::uint64_t records = 0;  ///< TenantPlace::tenant_record of the newest.
+  std::string hash;
+  LeaseCounts leases;
+  bool operator==(const TenantHead&) const = default;
+};
+
+/// The predicate `urn:leasehold:audit-head:1` of a signed head.
+struct AuditHead : Message<AuditHead> {
+  std::string log;         ///< Id of the chain: the key id of its first key.
+  std::uint64_t size = 0;  ///< Of the Merkle tree: all records ever appended.
+  std::string root;
+  std::uint64_t sequence = 0;  ///< Of the newest record; 0: none.
+  std::string hash;
+  std::uint64_t removed_size = 0;  ///< How many leaves of the tree are removed records.
+  std::uint64_t removed_sequence = 0;
+  std::int64_t first_kept_unix_ms = 0;  ///< `at_unix_ms` of the first kept record; 0: none.
+  std::int64_t signed_unix_ms = 0;
+  std::uint64_t gaps = 0;     ///< AuditGapRecords ever appended.
+  std::uint64_t waiting = 0;  ///< Records about leases that wait for disk space now.
+  std::optional<TenantHead> tenant;
+  bool operator==(const AuditHead&) const = default;
+};
+
+/// A key of the chain. `id` is the SHA-256 of the 32 bytes of the public key.
+struct AuditKeyLink : Message<AuditKeyLink> {
+  std::string id;
+  std::string key;  ///< "ed25519:" and the public key in base64.
+  std::int64_t created_unix_ms = 0;
+  std::string previous;  ///< Id of the key before; empty for the first. May be missing.
+  /// A statement of AuditKeyLink `urn:leasehold:audit-key:1` without `link`, signed by the key
+  /// before. Missing: the first key of the chain, or the key before was lost.
+  std::optional<DsseEnvelope> link;
+  bool operator==(const AuditKeyLink&) const = default;
+};
+
+/// `audit.key`: the keys that the chain has had. Reply: AuditKeys. Errors: those of `audit.head`.
+struct AuditKeyQuery : Message<AuditKeyQuery> {
+  static constexpr std::string_view kMethod = "audit.key";
+};
+struct AuditKeys : Message<AuditKeys> {
+  std::vector<AuditKeyLink> keys;  ///< The oldest first; the last one signs.
+};
+
+/// `audit.rotate_key`: replaces the key, which signs the new one. If `key` is not the id of the
+/// newest, it was replaced before, and nothing changes. Reply: AuditKeys. Errors: those of
+/// `audit.head`.
+struct AuditKeyRotate : Message<AuditKeyRotate> {
+  static constexpr std::string_view kMethod = "audit.rotate_key";
+  std::string key;
 };
 
 }  // namespace leasehold::wire

@@ -22,6 +22,7 @@ inline constexpr Between<std::uint32_t> kExtents{1, 1024};
 inline constexpr Between<std::int64_t> kUpToOneDay_ms{0, 86'400'000};
 inline constexpr Between<std::int64_t> kBoottime_ns{0, std::numeric_limits<std::int64_t>::max()};
 inline constexpr Between<std::int64_t> kUnixTime_s{0, 253'402'300'799};  // end of the year 9999
+inline constexpr Between<std::int64_t> kUnixTime_ms{0, 253'402'300'799'999};
 inline constexpr Between<std::int64_t> kExpiry_ms{1, kLastExpiry_ms};
 inline constexpr Between<std::uint64_t> kPositiveBytes{1,
                                                        std::numeric_limits<std::uint64_t>::max()};
