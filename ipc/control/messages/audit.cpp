@@ -78,6 +78,7 @@ void describe(Is<TenantHead> auto& m, auto& fields) {
   fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
   fields.field("records", m.records);
   fields.field("hash", m.hash, TextRule::HexKey);
+  fields.field("unix_ms", m.unix_ms, kUnixTime_ms);
   fields.field("leases", m.leases);
 }
 
@@ -96,12 +97,11 @@ void describe(Is<AuditHead> auto& m, auto& fields) {
   fields.field("tenant", m.tenant);
 }
 
-void describe(Is<AuditKeyLink> auto& m, auto& fields) {
+void describe(Is<AuditKey> auto& m, auto& fields) {
   fields.field("id", m.id, TextRule::HexKey);
   fields.field("key", m.key, TextRule::Sentence);
+  fields.field("previous", m.previous);
   fields.field("created_unix_ms", m.created_unix_ms, kUnixTime_ms);
-  fields.with_default("previous", m.previous, std::string());
-  fields.field("link", m.link);
 }
 
 void describe(Is<AuditKeyQuery> auto&, auto&) {}
@@ -125,7 +125,7 @@ template struct Message<AuditHeadQuery>;
 template struct Message<LeaseCounts>;
 template struct Message<TenantHead>;
 template struct Message<AuditHead>;
-template struct Message<AuditKeyLink>;
+template struct Message<AuditKey>;
 template struct Message<AuditKeyQuery>;
 template struct Message<AuditKeys>;
 template struct Message<AuditKeyRotate>;

@@ -80,13 +80,11 @@ struct AuditPage : Message<AuditPage> {
 struct DsseSignature : Message<DsseSignature> {
   std::string key_id;  ///< "keyid": see AuditKeyLink.
   std::string sig;     ///< Base64.
-  bool operator==(const DsseSignature&) const = default;
 };
 struct DsseEnvelope : Message<DsseEnvelope> {
   std::string payload;  ///< Base64 of an in-toto statement.
   std::string payload_type;
   std::vector<DsseSignature> signatures;
-  bool operator==(const DsseEnvelope&) const = default;
 };
 
 /// `audit.head`: the signed head of the chain, for a reader who keeps it. Reply: DsseEnvelope of an
@@ -105,7 +103,6 @@ struct LeaseCounts : Message<LeaseCounts> {
   std::uint64_t quarantined = 0;
   std::uint64_t held = 0;
   std::uint64_t erased = 0;
-  bool operator==(const LeaseCounts&) const = default;
 };
 
 /// The newest record of a tenant, and what became of its leases since the first.
@@ -113,8 +110,8 @@ struct TenantHead : Message<TenantHead> {
   std::string tenant;         ///< Empty: memory shared by all tenants.
   std::uint64_t records = 0;  ///< TenantPlace::tenant_record of the newest.
   std::string hash;
+  std::int64_t unix_ms = 0;  ///< `at_unix_ms` of the newest.
   LeaseCounts leases;
-  bool operator==(const TenantHead&) const = default;
 };
 
 /// The predicate `urn:leasehold:audit-head:1` of a signed head.
@@ -131,19 +128,16 @@ struct AuditHead : Message<AuditHead> {
   std::uint64_t gaps = 0;     ///< AuditGapRecords ever appended.
   std::uint64_t waiting = 0;  ///< Records about leases that wait for disk space now.
   std::optional<TenantHead> tenant;
-  bool operator==(const AuditHead&) const = default;
 };
 
-/// A key of the chain. `id` is the SHA-256 of the 32 bytes of the public key.
-struct AuditKeyLink : Message<AuditKeyLink> {
-  std::string id;
+/// The predicate `urn:leasehold:audit-key:1` of a statement that introduces a key of the chain.
+struct AuditKey : Message<AuditKey> {
+  std::string id;   ///< The SHA-256 of the 32 bytes of the public key.
   std::string key;  ///< "ed25519:" and the public key in base64.
+  /// Id of the key before, which signs the statement. Empty for the first key, and for one that was
+  /// made because the key before was lost: these sign themselves.
+  std::string previous;
   std::int64_t created_unix_ms = 0;
-  std::string previous;  ///< Id of the key before; empty for the first. May be missing.
-  /// A statement of AuditKeyLink `urn:leasehold:audit-key:1` without `link`, signed by the key
-  /// before. Missing: the first key of the chain, or the key before was lost.
-  std::optional<DsseEnvelope> link;
-  bool operator==(const AuditKeyLink&) const = default;
 };
 
 /// `audit.key`: the keys that the chain has had. Reply: AuditKeys. Errors: those of `audit.head`.
@@ -151,7 +145,8 @@ struct AuditKeyQuery : Message<AuditKeyQuery> {
   static constexpr std::string_view kMethod = "audit.key";
 };
 struct AuditKeys : Message<AuditKeys> {
-  std::vector<AuditKeyLink> keys;  ///< The oldest first; the last one signs.
+  /// Of AuditKey statements, the oldest first; the last key signs.
+  std::vector<DsseEnvelope> keys;
 };
 
 /// `audit.rotate_key`: replaces the key, which signs the new one. If `key` is not the id of the

@@ -85,6 +85,7 @@ void describe(Is<LeaseErasedRecord> auto& m, auto& fields) {
 void describe(Is<TenantPlace> auto& m, auto& fields) {
   fields.field("tenant_record", m.tenant_record);
   fields.field("tenant_previous", m.tenant_previous, TextRule::HexKey);
+  fields.field("tenant_previous_unix_ms", m.tenant_previous_unix_ms, kUnixTime_ms);
 }
 
 void describe(Is<AuditGapRecord> auto& m, auto& fields) {

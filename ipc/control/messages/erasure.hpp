@@ -54,7 +54,6 @@ struct MemoryGranted : Message<MemoryGranted> {
   std::optional<LeaseId> adopted_from;  ///< The lease whose memory it was.
   std::uint32_t extents = 0;
   std::uint64_t bytes = 0;
-  bool operator==(const MemoryGranted&) const = default;
 };
 
 /// Memory of one pool whose fate changed.
@@ -65,7 +64,6 @@ struct MemorySettled : Message<MemorySettled> {
   std::optional<LeaseId> adopted_by;  ///< Set if and only if `to` is Adopted.
   std::uint32_t extents = 0;
   std::uint64_t bytes = 0;
-  bool operator==(const MemorySettled&) const = default;
 };
 
 /// `lease_granted`: memory that one transaction lent under a lease. A growth is another record of
@@ -106,6 +104,9 @@ struct LeaseErasedRecord : Message<LeaseErasedRecord> {
 struct TenantPlace : Message<TenantPlace> {
   std::uint64_t tenant_record = 0;  ///< 1 for the tenant's first record, then one more each.
   std::string tenant_previous;      ///< Hash of the tenant's record before; zeros for the first.
+  /// `at_unix_ms` of the tenant's record before; 0 for the first. A reader who goes back from the
+  /// newest record thus knows where a time begins without an older record.
+  std::int64_t tenant_previous_unix_ms = 0;
 };
 
 /// `audit_gap`: the disk was full. Records of several transactions were then written as one, by the

@@ -4,10 +4,11 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "common/expects.hpp"
 #include "common/hex.hpp"
-#include "ipc/control/messages/json_fields.hpp"
 #include "ipc/control/transport/base64.hpp"
 
 namespace leasehold::audit {
@@ -37,30 +38,20 @@ bool decode(std::string_view text, std::string_view prefix, std::span<std::uint8
   return true;
 }
 
-/// What a signature covers. Source: DSSE v1, "PAE".
-std::string signed_form(std::string_view payload) {
-  return fmt::format("DSSEv1 {} {} {} {}", Envelope::kPayloadType.size(), Envelope::kPayloadType,
-                     payload.size(), payload);
+/// Returns nothing for base64 in another form, whose last digit has bits that do not count.
+std::optional<std::string> strict_base64(std::string_view text) {
+  auto bytes = control::from_base64(text);
+  if (bytes && control::to_base64(*bytes) == text) return bytes;
+  return std::nullopt;
 }
 
-/// An envelope as it is in JSON: bytes are base64.
-struct EnvelopeText {
-  std::string payload;
-  std::string type{Envelope::kPayloadType};
-  std::vector<Signature> signatures;
-};
-void describe(Is<EnvelopeText> auto& m, auto& fields) {
-  fields.field("payload", m.payload);
-  fields.field("payloadType", m.type);
-  fields.field("signatures", m.signatures, MaxItems{16});
+/// What a signature covers. Source: DSSE v1, "PAE".
+std::string signed_form(std::string_view payload) {
+  return fmt::format("DSSEv1 {} {} {} {}", kPayloadType.size(), kPayloadType, payload.size(),
+                     payload);
 }
 
 }  // namespace
-
-void describe(Is<Signature> auto& m, auto& fields) {
-  fields.field("keyid", m.key_id, TextRule::HexKey);
-  fields.field("sig", m.bytes);
-}
 
 std::string PublicKey::text() const {
   return std::string(kPublicPrefix) + control::to_base64(text_of(bytes));
@@ -123,49 +114,33 @@ std::string SigningKey::sign(std::string_view message) const {
   return signature;
 }
 
-std::string Envelope::text() const {
-  EnvelopeText text{.payload = control::to_base64(payload), .signatures = signatures};
-  for (Signature& signature : text.signatures)
-    signature.bytes = control::to_base64(signature.bytes);
-  return to_field(text).dump();
-}
-
-Result<Envelope> Envelope::from_text(std::string_view text) {
-  const auto refuse = [] {
-    return fail(Errc::BadRequest, "the text is not a signed envelope in its canonical form");
-  };
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  if (json.is_discarded()) return refuse();
-  auto parts = TRY(read_fields<EnvelopeText>(json));
-  auto payload = control::from_base64(parts.payload);
-  if (!payload) return refuse();
-  Envelope envelope{.payload = *std::move(payload), .signatures = std::move(parts.signatures)};
-  for (Signature& signature : envelope.signatures) {
-    auto bytes = control::from_base64(signature.bytes);
-    if (!bytes) return refuse();
-    signature.bytes = *std::move(bytes);
-  }
-  // Catches other members, another type of payload, and other forms of base64 and JSON.
-  if (envelope.text() != text) return refuse();
+wire::DsseEnvelope sign(std::string_view payload, const SigningKey& key) {
+  wire::DsseEnvelope envelope;
+  envelope.payload = control::to_base64(payload);
+  envelope.payload_type = kPayloadType;
+  wire::DsseSignature& signature = envelope.signatures.emplace_back();
+  signature.key_id = key.public_key().id();
+  signature.sig = control::to_base64(key.sign(signed_form(payload)));
   return envelope;
 }
 
-Envelope sign(std::string payload, const SigningKey& key) {
-  Envelope envelope;
-  envelope.payload = std::move(payload);
-  envelope.signatures.push_back(
-      {.key_id = key.public_key().id(), .bytes = key.sign(signed_form(envelope.payload))});
-  return envelope;
-}
-
-bool is_signed_by(const Envelope& envelope, const PublicKey& key) {
-  const std::string message = signed_form(envelope.payload);
+bool is_signed_by(const wire::DsseEnvelope& envelope, const PublicKey& key) {
+  const auto payload = payload_of(envelope);
+  if (!payload) return false;
+  const std::string message = signed_form(*payload);
   const std::string id = key.id();
-  return std::ranges::any_of(envelope.signatures, [&](const Signature& signature) {
-    return signature.key_id == id && signature.bytes.size() == crypto_sign_BYTES &&
-           ::crypto_sign_verify_detached(bytes_of(signature.bytes), bytes_of(message),
-                                         message.size(), key.bytes.data()) == 0;
+  return std::ranges::any_of(envelope.signatures, [&](const wire::DsseSignature& signature) {
+    const auto bytes = strict_base64(signature.sig);
+    return signature.key_id == id && bytes && bytes->size() == crypto_sign_BYTES &&
+           ::crypto_sign_verify_detached(bytes_of(*bytes), bytes_of(message), message.size(),
+                                         key.bytes.data()) == 0;
   });
+}
+
+Result<std::string> payload_of(const wire::DsseEnvelope& envelope) {
+  auto payload = strict_base64(envelope.payload);
+  if (payload && envelope.payload_type == kPayloadType) return *std::move(payload);
+  return fail(Errc::BadRequest, "the envelope holds no in-toto statement in base64");
 }
 
 }  // namespace leasehold::audit

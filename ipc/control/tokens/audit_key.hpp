@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/result.hpp"
+#include "ipc/control/messages/audit.hpp"
 
 namespace leasehold::audit {
 
@@ -51,26 +51,13 @@ class SigningKey {
   std::array<std::uint8_t, 64> bytes_{};  // libsodium's form: seed and public key
 };
 
-struct Signature {
-  std::string key_id;  ///< See PublicKey::id.
-  std::string bytes;
-};
+inline constexpr std::string_view kPayloadType = "application/vnd.in-toto+json";
 
-/// A signed in-toto statement.
-struct Envelope {
-  static constexpr std::string_view kPayloadType = "application/vnd.in-toto+json";
-  std::string payload;
-  std::vector<Signature> signatures;
-
-  /// Canonical JSON: members sorted by name, no spaces.
-  std::string text() const;
-  /// The inverse of `text`. Errors: BadRequest, also for another form of the same JSON.
-  static Result<Envelope> from_text(std::string_view text);
-};
-
-/// An envelope with one signature.
-Envelope sign(std::string payload, const SigningKey& key);
+/// An envelope with one signature. `payload`: an in-toto statement.
+wire::DsseEnvelope sign(std::string_view payload, const SigningKey& key);
 /// True if a signature that names this key is valid.
-bool is_signed_by(const Envelope& envelope, const PublicKey& key);
+bool is_signed_by(const wire::DsseEnvelope& envelope, const PublicKey& key);
+/// The statement in the envelope. Errors: BadRequest for base64 or a type other than `sign` writes.
+Result<std::string> payload_of(const wire::DsseEnvelope& envelope);
 
 }  // namespace leasehold::audit
