@@ -32,17 +32,6 @@ Result<wire::AuditPage> read_audit_page(std::uint64_t after, std::uint32_t limit
   return page;
 }
 
-/// Calls `take` with each page, oldest first, until there are no more records.
-template <class Take>
-Result<void> for_each_page(std::uint64_t after, const Dependencies& dependencies, Take take) {
-  while (true) {
-    const wire::AuditPage page = TRY(read_audit_page(after, 1000, dependencies));
-    TRY(take(page));
-    if (page.records.empty()) return {};
-    after = page.records.back().sequence;
-  }
-}
-
 AuditState state_of(const wire::AuditPage& page) {
   return {.head_missing_after = page.head_missing_after, .clock_ahead_ms = page.clock_ahead_ms};
 }
@@ -82,11 +71,21 @@ std::string number_member(const Json& record, const char* name) {
 
 }  // namespace
 
+Result<void> for_each_audit_page(std::uint64_t after, const Dependencies& dependencies,
+                                 const std::function<Result<void>(const wire::AuditPage&)>& take) {
+  while (true) {
+    const wire::AuditPage page = TRY(read_audit_page(after, 1000, dependencies));
+    TRY(take(page));
+    if (page.records.empty()) return {};
+    after = page.records.back().sequence;
+  }
+}
+
 Result<AuditVerdict> verify_audit(const Dependencies& dependencies) {
   const wire::AuditPage start = TRY(read_audit_page(0, 0, dependencies));
   audit::ChainCheck check(removed_of(start), {start.head_sequence, start.head_hash});
   AuditVerdict verdict{.state = state_of(start)};
-  TRY(for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+  TRY(for_each_audit_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
     check.skip_to(removed_of(page));
     for (const wire::AuditRecordView& record : page.records) {
       if (verdict.first == 0) verdict.first = record.sequence;
@@ -103,7 +102,7 @@ Result<AuditVerdict> verify_audit(const Dependencies& dependencies) {
 }
 
 Result<void> export_audit(const ExportAudit& request, const Dependencies& dependencies) {
-  return for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+  return for_each_audit_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
     for (const wire::AuditRecordView& record : page.records) {
       const Json object = exported(record);
       if (member<std::int64_t>(object, "at_unix_ms", 0) < request.since_unix_ms) continue;
@@ -131,7 +130,7 @@ Result<UsageSums> sum_usage(const ShowUsage& request, const Dependencies& depend
     sum.cached_tokens += member<std::uint32_t>(record, "cached_tokens", 0);
     sum.generated_tokens += member<std::uint32_t>(record, "generated_tokens", 0);
   };
-  TRY(for_each_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+  TRY(for_each_audit_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
     for (const wire::AuditRecordView& record : page.records) add(exported(record));
     return {};
   }));
@@ -174,11 +173,12 @@ Result<std::vector<Json>> newest_audit_records(std::uint64_t limit,
   const wire::AuditPage start = TRY(read_audit_page(0, 0, dependencies));
   if (state != nullptr) *state = state_of(start);
   std::vector<Json> records;
-  TRY(for_each_page(start.head_sequence - std::min(start.head_sequence, limit), dependencies,
-                    [&](const wire::AuditPage& page) -> Result<void> {
-                      for (const auto& record : page.records) records.push_back(exported(record));
-                      return {};
-                    }));
+  TRY(for_each_audit_page(start.head_sequence - std::min(start.head_sequence, limit), dependencies,
+                          [&](const wire::AuditPage& page) -> Result<void> {
+                            for (const auto& record : page.records)
+                              records.push_back(exported(record));
+                            return {};
+                          }));
   // The broker may have appended records since the first call.
   if (records.size() > limit)
     records.erase(records.begin(), records.end() - static_cast<std::ptrdiff_t>(limit));

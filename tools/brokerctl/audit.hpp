@@ -2,6 +2,7 @@
 /// chain is checked in this program; the broker is not trusted.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -29,6 +30,11 @@ struct AuditVerdict {
   std::vector<audit::Finding> listed;  ///< The first findings.
   AuditState state;
 };
+
+/// Calls `take` with each page, oldest first, until there are no more records; with at least one
+/// page. Errors: also those of `take`.
+Result<void> for_each_audit_page(std::uint64_t after, const Dependencies& dependencies,
+                                 const std::function<Result<void>(const wire::AuditPage&)>& take);
 
 /// Errors of each function: those of the call; BadRequest from a broker without --state-dir;
 /// MalformedMessage.

@@ -10,12 +10,14 @@
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "tools/brokerctl/audit.hpp"
+#include "tools/brokerctl/certificate.hpp"
 #include "tools/brokerctl/changes/adapter_calls.hpp"
 #include "tools/brokerctl/changes/key_calls.hpp"
 #include "tools/brokerctl/changes/sleep.hpp"
 #include "tools/brokerctl/describe/describe.hpp"
 #include "tools/brokerctl/find_lease.hpp"
 #include "tools/brokerctl/named.hpp"
+#include "tools/brokerctl/output_file.hpp"
 #include "tools/brokerctl/prefix_text.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/requests.hpp"
@@ -171,6 +173,24 @@ class Runner {
   Result<void> operator()(const ExportAudit& request) {
     return export_audit(request, dependencies_);
   }
+  Result<void> operator()(const MakeCertificate& request) {
+    const MadeCertificate made = TRY(make_certificate(request, dependencies_));
+    if (request.file.empty()) return print_document(made.text);
+    TRY(replace_file(request.file, made.text));
+    print(certificate_json(made), certificate_table(made));
+    return {};
+  }
+  Result<void> operator()(const ShowAuditHead& request) {
+    const std::string head = TRY(read_audit_head(dependencies_));
+    return request.file.empty() ? print_document(head) : replace_file(request.file, head);
+  }
+  Result<void> operator()(const SigningKey& request) {
+    const SigningKeys keys =
+        TRY(request.rotate ? rotate_signing_key(dependencies_) : read_signing_keys(dependencies_));
+    if (output_ == Output::Table) return print_document(keys.links.keys().back().key.text() + '\n');
+    print(signing_keys_json(keys), signing_keys_table(keys));
+    return {};
+  }
   Result<void> operator()(const ShowUsage& request) {
     const auto sums = TRY(sum_usage(request, dependencies_));
     print(usage_json(sums), usage_table(sums));
@@ -301,6 +321,13 @@ class Runner {
   Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
     const auto views = TRY(client::all_pages<View>(dependencies_.call));
     return print_list(json_items(views), table(views));
+  }
+
+  /// Prints a text that programs read.
+  Result<void> print_document(const std::string& text) {
+    *dependencies_.out << text;
+    dependencies_.out->flush();
+    return {};
   }
 
   void print(const Json& document, const cli::Table& table) {

@@ -133,6 +133,22 @@ struct ExportAudit {
   std::optional<TenantId> tenant{};  ///< Only records that name this tenant.
 };
 
+/// `audit certificate`.
+struct MakeCertificate {
+  std::string tenant;  ///< Empty: memory shared by all tenants.
+  std::int64_t since_unix_ms = 0;
+  std::string kept_head;  ///< File of a signed head; empty: none.
+  std::string file;       ///< Empty: stdout.
+};
+/// `audit head`.
+struct ShowAuditHead {
+  std::string file;  ///< Empty: stdout.
+};
+/// `audit key` and `audit key rotate`.
+struct SigningKey {
+  bool rotate = false;
+};
+
 /// `usage`: sums of the usage records.
 struct ShowUsage {
   std::int64_t since_unix_ms = 0;
@@ -173,8 +189,9 @@ using Verb =
                  wire::TenantAdmit, wire::TenantRemove, wire::AdapterAdd, wire::AdapterRemove,
                  wire::AdapterLoad, wire::AdapterUnload, wire::QuarantineRelease, PublishPrefix,
                  ReplaceWorker, SleepWorker, WakeWorker, WaitWorkers, CreateKey, UpdateKey,
-                 wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, ShowUsage, ShowTop,
-                 ListRequests, CancelRequests, ListKeys>;
+                 wire::KeyRevoke, ListAudit, VerifyAudit, ExportAudit, MakeCertificate,
+                 ShowAuditHead, SigningKey, ShowUsage, ShowTop, ListRequests, CancelRequests,
+                 ListKeys>;
 
 /// Name: the first column of a list, one name per line.
 enum class Output { Table, Wide, Json, Name };

@@ -100,6 +100,7 @@ Result<std::optional<Id>> parse_optional(const std::string& text) {
 void add_lease_verbs(Commands& commands);  ///< `status` to `watch`.
 void add_nouns(Commands& commands);
 void add_adapters(Commands& commands);
+void add_audit(Commands& commands);
 void add_key_nouns(Commands& commands);  ///< keys, usage.
 void add_requests(Commands& commands);
 void add_local_commands(Commands& commands);  ///< explain, completion, man, doctor, plan.

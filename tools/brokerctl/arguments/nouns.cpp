@@ -6,7 +6,6 @@
 #include "common/cli/size_option.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
 #include "tools/brokerctl/arguments/key_options.hpp"
-#include "tools/brokerctl/audit.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -304,47 +303,6 @@ void add_prefix(Commands& commands) {
       ->required();
   add_name(*verb, "--name", publish->message.name, "Name shown in lists");
   commands.add_request_id(*verb);
-}
-
-void add_audit(Commands& commands) {
-  const auto query = std::make_shared<ListAudit>();
-  const auto both = commands.add_noun(
-      {"audit", "Records of finished requests and revocations; needs a broker with --state-dir",
-       "brokerctl audit --limit 20"},
-      [query] { return *query; });
-  for (CLI::App* command : both) {
-    add_number_option(*command, "--limit", query->limit,
-                      "List at most this number of records, the newest", 1, 1000);
-  }
-  commands.add_verb(*both[0],
-                    {"verify",
-                     "Check the hash chain of all records; exit code 1 if one was changed, moved "
-                     "or removed, 4 if the file audit_head was missing",
-                     "brokerctl audit verify\nbrokerctl audit verify -o json"},
-                    [] { return VerifyAudit{}; });
-  struct Values {
-    std::string since, tenant;
-  };
-  const auto values = std::make_shared<Values>();
-  auto* all = commands.add_verb(
-      *both[0],
-      {"export", "All records as JSON lines, oldest first",
-       "brokerctl audit export >audit.jsonl\nbrokerctl audit export --since 2026-11-24 --tenant "
-       "alice"},
-      [values]() -> Result<Verb> {
-        ExportAudit request;
-        if (!values->since.empty()) request.since_unix_ms = TRY(parse_utc_ms(values->since));
-        request.tenant = TRY(parse_optional<TenantId>(values->tenant));
-        return request;
-      });
-  all->add_option("--since", values->since,
-                  "Only records from this time on, in UTC, such as 2026-11-24 or "
-                  "2026-11-24T18:30:00Z")
-      ->check([](const std::string& text) {
-        const auto parsed = parse_utc_ms(text);
-        return parsed ? std::string() : parsed.error().detail;
-      });
-  add_name(*all, "--tenant", values->tenant, "Only records of this tenant");
 }
 
 }  // namespace

@@ -1,0 +1,384 @@
+#include "tools/verify/verify.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/tools/verify/small_log.hpp"
+#include "tools/verify/report.hpp"
+
+using namespace leasehold;
+using namespace leasehold::verify;
+using wire::ErasureState;
+using wire::MemoryFate;
+
+namespace {
+
+/// Tenant t7 had three leases, all erased, and alice two, among records of other kinds.
+SmallLog sample_log() {
+  SmallLog log;
+  const LeaseId first = log.grant("t7");
+  const LeaseId other = log.grant("alice");
+  log.use("t7");
+  log.settle(first);
+  const LeaseId second = log.grant("t7");
+  log.settle(other);
+  log.grant("t7", 3, second);
+  log.grant("alice");
+  log.settle(second);
+  log.use("alice");
+  const LeaseId third = log.grant("t7", 1);
+  log.settle(third, MemoryFate::ReleasedByDriver);
+  log.use("bob");
+  return log;
+}
+
+std::string head_text(const SignedHead& head) {
+  return head.envelope.to_json().dump() + "\n";
+}
+
+std::string fault(const std::string& certificate, const audit::PublicKey& key,
+                  const std::optional<std::string>& kept = std::nullopt) {
+  const auto verdict = verify::verify(certificate, key, kept);
+  REQUIRE_FALSE(verdict.has_value());
+  CHECK(verdict.error().code == Errc::FileCorrupt);
+  return verdict.error().detail;
+}
+
+Verdict sound(const std::string& certificate, const audit::PublicKey& key,
+              const std::optional<std::string>& kept = std::nullopt) {
+  const auto verdict = verify::verify(certificate, key, kept);
+  if (!verdict) FAIL(verdict.error().detail);
+  return *verdict;
+}
+
+/// A certificate of t7 that a dishonest tool changed.
+template <class Change>
+std::string changed(const SmallLog& log, Change change) {
+  auto certificate = log.build("t7");
+  REQUIRE(certificate.has_value());
+  change(*certificate);
+  return certificate->text();
+}
+
+}  // namespace
+
+TEST_CASE("verify: a certificate of erased leases is complete, and says how they were erased") {
+  const SmallLog log = sample_log();
+  const Verdict verdict = sound(log.certificate("t7"), log.key());
+  CHECK(verdict.is_complete());
+  CHECK(verdict.shows_all);
+  REQUIRE(verdict.leases.size() == 3);
+  const LeaseAccount& grown = std::next(verdict.leases.begin())->second;
+  CHECK(amount_of(grown.memory, MemoryFate::VerifiedZero) == Amount{5, 5 * SmallLog::kExtentBytes});
+  CHECK(exit_code(verdict) == 0);
+}
+
+TEST_CASE("verify: a certificate shows no record of another tenant") {
+  const SmallLog log = sample_log();
+  const std::string text = log.certificate("t7");
+  CHECK_FALSE(text.contains("alice"));
+  CHECK_FALSE(text.contains("bob"));
+  for (const auto& entry : wire::Json::parse(text)["records"])
+    CHECK(entry["record"]["tenant"] == "t7");
+}
+
+TEST_CASE("verify: every byte of a certificate that is flipped once is detected") {
+  SmallLog log = sample_log();
+  const SignedHead kept = log.head();
+  log.change_key();
+  const LeaseId last = log.grant("t7");
+  log.settle(last);
+  const std::string text = log.certificate("t7", SmallLog::kStart_ms + 5000, kept);
+  const audit::PublicKey key = log.key();
+  REQUIRE(verify::verify(text, key));
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    for (const int mask : {1, 2, 4, 8, 16, 32, 64, 128, 255}) {
+      std::string other = text;
+      other[at] = static_cast<char>(other[at] ^ mask);
+      if (verify::verify(other, key)) FAIL("byte " << at << " with mask " << mask);
+    }
+  }
+}
+
+TEST_CASE("verify: a cut or extended certificate is detected") {
+  const SmallLog log = sample_log();
+  const std::string text = log.certificate("t7");
+  for (const std::string& other :
+       {text.substr(0, text.size() - 1), text + "\n", " " + text, text.substr(0, text.size() / 2),
+        std::string(), std::string("{}"), std::string(100'000, '['),
+        "{\"a\":1," + text.substr(1)}) {
+    CHECK(fault(other, log.key()).starts_with("the file is not a certificate"));
+  }
+}
+
+TEST_CASE("verify: a record that is left out, edited or of another tenant is named") {
+  const SmallLog log = sample_log();
+  CHECK(fault(changed(log, [](auto& c) { c.records.erase(c.records.begin() + 2); }), log.key()) ==
+        "the tenant's record 3 is missing before record 7");
+  CHECK(fault(changed(log, [](auto& c) { c.records.pop_back(); }), log.key()) ==
+        "the tenant's record 7 is missing before the signed head");
+  CHECK(
+      fault(changed(log, [](auto& c) { c.records.erase(c.records.begin()); }), log.key())
+          .starts_with("the tenant's record 1 of 2026-11-30T00:00:01Z is missing before record 4"));
+  const auto edit = [](auto& c) {
+    std::string& content = c.records[1].content;
+    content.replace(content.find("verified_zero"), 13, "never_lent");
+  };
+  CHECK(fault(changed(log, edit), log.key()) ==
+        "record 4 was changed: record 5 has another hash of it");
+  const auto rename = [](auto& c) {
+    std::string& content = c.records[1].content;
+    content.replace(content.find(R"("tenant":"t7")"), 13, R"("tenant":"t8")");
+  };
+  CHECK(fault(changed(log, rename), log.key()) == "record 4 is of another tenant");
+  const auto insert_foreign = [&](auto& c) {
+    const auto foreign = log.build("alice");
+    c.records.insert(c.records.begin() + 1, foreign->records.front());
+  };
+  CHECK(fault(changed(log, insert_foreign), log.key()) == "record 2 is of another tenant");
+  CHECK(fault(changed(log, [](auto& c) { c.records.push_back(c.records.back()); }), log.key())
+            .contains("stands in the place of 6"));
+}
+
+TEST_CASE("verify: the proof of another head, and leaves in other places, are detected") {
+  SmallLog log = sample_log();
+  const auto earlier = log.build("t7");
+  log.use("bob");
+  const std::string why = "the proof does not lead from the records to the signed root of 14";
+  CHECK(
+      fault(changed(log, [&](auto& c) { c.proof = earlier->proof; }), log.key()).starts_with(why));
+  CHECK(fault(changed(log, [](auto& c) { ++c.records.back().leaf; }), log.key()).starts_with(why));
+  CHECK(fault(changed(log, [](auto& c) { c.proof.pop_back(); }), log.key()).starts_with(why));
+}
+
+TEST_CASE("verify: another head of the same chain does not fit the records") {
+  SmallLog log = sample_log();
+  const std::string certificate = log.certificate("t7");
+  const LeaseId open = log.grant("t7");
+  CHECK(fault(changed(log, [&](auto& c) { c.records.pop_back(); }), log.key()) ==
+        "the tenant's record 8 is missing before the signed head");
+  log.settle(open);
+  // the head of all records, which has no tenant
+  CHECK(fault(changed(log, [&](auto& c) { c.head = log.head().envelope; }), log.key()) ==
+        "the signed head is not one of a tenant's leases");
+  CHECK(fault(changed(log, [&](auto& c) { c.head = log.head("alice").envelope; }), log.key())
+            .contains("is of another tenant"));
+}
+
+TEST_CASE("verify: memory that is open, held or quarantined makes the certificate incomplete") {
+  for (const auto& [fate, state] :
+       {std::pair{MemoryFate::Held, ErasureState::Held},
+        std::pair{MemoryFate::Quarantined, ErasureState::Quarantined}}) {
+    SmallLog log = sample_log();
+    const LeaseId lease = log.grant("t7");
+    CHECK(exit_code(sound(log.certificate("t7"), log.key())) == 3);
+    log.settle(lease, fate);
+    const Verdict verdict = sound(log.certificate("t7"), log.key());
+    CHECK(exit_code(verdict) == 3);
+    CHECK(verdict.leases.at(lease).state == state);
+    // the late outcome
+    wire::MemorySettled late;
+    late.from = fate;
+    late.to = MemoryFate::ReleasedByDriver;
+    late.extents = 2;
+    late.bytes = 2 * SmallLog::kExtentBytes;
+    log.settle(lease, {late}, ErasureState::Erased);
+    CHECK(exit_code(sound(log.certificate("t7"), log.key())) == 0);
+  }
+}
+
+TEST_CASE("verify: records that the broker could not write yet make the certificate incomplete") {
+  SmallLog log = sample_log();
+  log.waiting = 2;
+  CHECK(exit_code(sound(log.certificate("t7"), log.key())) == 3);
+  log.waiting = 0;
+  log.gaps = 1;
+  const Verdict verdict = sound(log.certificate("t7"), log.key());
+  CHECK(exit_code(verdict) == 0);
+  CHECK(report_text(verdict).contains("the host's disk was full"));
+}
+
+TEST_CASE("verify: a record that calls memory erased which is not is refused by name") {
+  SmallLog log = sample_log();
+  const LeaseId lease = log.grant("t7", 3);
+  wire::MemorySettled settled;
+  settled.extents = 2;
+  settled.bytes = 2 * SmallLog::kExtentBytes;
+  log.settle(lease, {settled}, ErasureState::Erased, 0);
+  CHECK(fault(log.certificate("t7"), log.key()) ==
+        "record 15 says that 0 extents are open, and its grants and ends leave 1");
+
+  SmallLog held = sample_log();
+  const LeaseId other = held.grant("t7", 2);
+  settled.to = MemoryFate::Held;
+  held.settle(other, {settled}, ErasureState::Erased);
+  CHECK(fault(held.certificate("t7"), held.key()) ==
+        "record 15 says that its lease is erased, and its memory is held");
+
+  SmallLog twice = sample_log();
+  const LeaseId third = twice.grant("t7", 2);
+  settled.to = MemoryFate::VerifiedZero;
+  twice.settle(third, {settled, settled}, ErasureState::Erased);
+  CHECK(fault(twice.certificate("t7"), twice.key()) ==
+        "record 15 settles 2 extents of kv as verified_zero, more than were open");
+}
+
+TEST_CASE("verify: memory that a lease handed on counts there, and both records must agree") {
+  SmallLog log = sample_log();
+  const LeaseId from = log.grant("t7", 2);
+  const LeaseId to{.slot = 9, .generation = 1};
+  wire::MemorySettled settled;
+  settled.to = MemoryFate::Adopted;
+  settled.adopted_by = to;
+  settled.extents = 2;
+  settled.bytes = 2 * SmallLog::kExtentBytes;
+  log.settle(from, {settled}, ErasureState::Erased);
+  CHECK(fault(log.certificate("t7"), log.key()).contains("do not agree on the memory"));
+
+  wire::LeaseGrantedRecord grant;
+  grant.lease = to;
+  grant.tenant = "t7";
+  grant.opens = true;
+  wire::MemoryGranted& memory = grant.granted.emplace_back();
+  memory.adopted_from = from;
+  memory.extents = 2;
+  memory.bytes = settled.bytes;
+  wire::Json fields = grant.to_json();
+  fields["record"] = "lease_granted";
+  log.append_lease_record("t7", fields);
+  ++log.counts("t7").granted;
+  ++log.counts("t7").open;
+  const Verdict verdict = sound(log.certificate("t7"), log.key());
+  CHECK(exit_code(verdict) == 3);
+  CHECK(verdict.leases.at(from).state == ErasureState::Erased);
+  CHECK(verdict.leases.at(to).state == ErasureState::Open);
+}
+
+TEST_CASE("verify: signed numbers that differ from the records are refused") {
+  SmallLog log = sample_log();
+  ++log.counts("t7").granted;
+  CHECK(fault(log.certificate("t7"), log.key()) == "the signed numbers of leases do not add up");
+  ++log.counts("t7").erased;
+  CHECK(fault(log.certificate("t7"), log.key()).contains("the signed head counts 4 and 4"));
+}
+
+TEST_CASE("verify: a window begins with the first record of its time, wherever that is") {
+  SmallLog log = sample_log();
+  const std::int64_t noon = log.now_ms();
+  CHECK(sound(log.certificate("t7", noon + 1), log.key()).records == 0);
+  const LeaseId late = log.grant("t7");
+  log.settle(late);
+  const Verdict verdict = sound(log.certificate("t7", noon + 1), log.key());
+  CHECK(verdict.records == 2);
+  CHECK_FALSE(verdict.shows_all);
+  CHECK(verdict.is_complete());
+  // A tool that claims an earlier window than it shows is found out.
+  auto shorter = log.build("t7", noon + 1);
+  shorter->since_unix_ms = SmallLog::kStart_ms;
+  CHECK(fault(shorter->text(), log.key()).contains("it is in the certificate's time"));
+  CHECK(sound(log.certificate("nobody"), log.key()).is_complete());
+}
+
+TEST_CASE("verify: open leases from before the window are not complete either") {
+  SmallLog log = sample_log();
+  log.grant("t7");
+  const std::int64_t noon = log.now_ms();
+  const LeaseId late = log.grant("t7");
+  log.settle(late);
+  const Verdict verdict = sound(log.certificate("t7", noon + 1), log.key());
+  CHECK(exit_code(verdict) == 3);
+  CHECK(report_text(verdict).contains("1 lease granted before this time"));
+}
+
+TEST_CASE("verify: retention that removed records of the window is refused, naming the first day") {
+  SmallLog log = sample_log();
+  log.remove(5);
+  const auto refused = log.build("t7", SmallLog::kStart_ms);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().code == Errc::BadRequest);
+  CHECK(refused.error().detail ==
+        "retention removed records of that time: the first kept record is of "
+        "2026-11-30T00:00:06Z; use --since 2026-12-01");
+  // record 5 is the newest that was removed, and is of 00:00:05
+  CHECK(sound(log.certificate("t7", SmallLog::kStart_ms + 5001), log.key()).is_complete());
+}
+
+TEST_CASE("verify: a new key is trusted if the auditor's key signed it, and not after a lost one") {
+  SmallLog log = sample_log();
+  const audit::PublicKey first = log.key();
+  log.change_key();
+  const audit::PublicKey second = log.key();
+  CHECK(sound(log.certificate("t7"), first).key_count == 2);
+  CHECK(sound(log.certificate("t7"), second).signer == second);
+  log.change_key(true);
+  CHECK(fault(log.certificate("t7"), first).contains("does not lead to"));
+  CHECK(sound(log.certificate("t7"), log.key()).key_count == 3);
+  CHECK(fault(log.certificate("t7"), audit::SigningKey::create().public_key())
+            .contains("does not lead to"));
+}
+
+TEST_CASE("verify: a certificate that continues a kept head says so") {
+  SmallLog log = sample_log();
+  const SignedHead kept = log.head();
+  log.use("bob");
+  log.change_key();
+  const Verdict verdict = sound(log.certificate("t7", 0, kept), log.key(), head_text(kept));
+  REQUIRE(verdict.kept.has_value());
+  CHECK(verdict.kept->size == 13);
+  CHECK(report_text(verdict).contains("continues the head"));
+  CHECK(fault(log.certificate("t7"), log.key(), head_text(kept)).contains("ask for one made with"));
+  // the present head needs no proof
+  CHECK(sound(log.certificate("t7"), log.key(), head_text(log.head())).kept.has_value());
+}
+
+TEST_CASE("verify: a chain whose newest records were removed is found by a kept head") {
+  SmallLog log = sample_log();
+  const LeaseId lease = log.grant("t7");
+  const SmallLog earlier = log;
+  log.settle(lease, MemoryFate::Quarantined);
+  const SignedHead kept = log.head();
+  // The records after `earlier` are removed, and the chain goes on with others.
+  log.cut_to(earlier);
+  CHECK(fault(log.certificate("t7"), log.key(), head_text(kept))
+            .contains("records were removed from the end of the chain"));
+  log.settle(lease);
+  CHECK(fault(log.certificate("t7"), log.key(), head_text(kept)).contains("the roots differ"));
+  log.use("bob");
+  CHECK(fault(log.certificate("t7"), log.key(), head_text(kept)).contains("ask for one made with"));
+  const auto refused = log.build("t7", 0, kept);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().detail.contains("records up to there were changed"));
+  // A forged proof does not help.
+  auto forged = log.build("t7", 0, earlier.head());
+  forged->kept->tree = {kept.head.size, *audit::hash_from_hex(kept.head.root)};
+  CHECK(fault(forged->text(), log.key(), head_text(kept))
+            .contains("does not continue the kept head of 15 records"));
+}
+
+TEST_CASE("verify: a kept head of another chain, or without a signature of it, is refused") {
+  const SmallLog log = sample_log();
+  const SmallLog other = sample_log();
+  CHECK(fault(log.certificate("t7"), log.key(), head_text(other.head()))
+            .contains("is not one of the certificate's audit chain"));
+  SignedHead unsigned_head = log.head();
+  unsigned_head.envelope.signatures = other.head().envelope.signatures;
+  CHECK(fault(log.certificate("t7"), log.key(), head_text(unsigned_head))
+            .contains("is not one of the certificate's audit chain"));
+  CHECK(fault(log.certificate("t7"), log.key(), "{}").contains("the kept head is not a head"));
+}
+
+TEST_CASE("verify: the report says what was erased, what was not, and what is not proven") {
+  SmallLog log = sample_log();
+  const std::string complete = report_text(sound(log.certificate("t7"), log.key()));
+  for (const char* words : {"COMPLETE: 3 leases granted in this time, 3 erased", "verified_zero",
+                            "released_by_driver", "LaunchQuiet", "does not prove", "root"})
+    CHECK(complete.contains(words));
+  const LeaseId lease = log.grant("t7");
+  log.settle(lease, MemoryFate::Quarantined);
+  const std::string open = report_text(sound(log.certificate("t7"), log.key()));
+  CHECK(open.contains("NOT COMPLETE: 4 leases granted in this time, 3 erased"));
+  CHECK(open.contains(to_string(lease) + "    quarantined"));
+  const auto json = report_json(sound(log.certificate("t7"), log.key()));
+  CHECK(json["result"] == "incomplete");
+  CHECK(json["not_erased"][0]["lease"] == to_string(lease));
+}
