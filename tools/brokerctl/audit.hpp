@@ -10,8 +10,11 @@
 #include "ipc/control/tokens/audit_chain.hpp"
 #include "tools/brokerctl/run.hpp"
 #include "tools/cli/table.hpp"
+#include "tools/cli/utc_time.hpp"
 
 namespace leasehold::brokerctl {
+
+using cli::parse_utc_ms;
 
 /// Exit code of `audit verify` for a chain without findings whose head was missing.
 inline constexpr int kExitHeadMissing = 4;
@@ -71,9 +74,5 @@ std::string audit_notes(const AuditVerdict& verdict);
 /// 0 for a sound chain, 1 with findings, or kExitHeadMissing.
 int audit_exit_code(const AuditVerdict& verdict);
 cli::Table audit_table(const std::vector<wire::Json>& records);
-
-/// Converts a day, such as 2026-11-24, or a time, such as 2026-11-24T18:30:00Z, from UTC to Unix
-/// milliseconds. Pure. Errors: BadRequest.
-Result<std::int64_t> parse_utc_ms(const std::string& text);
 
 }  // namespace leasehold::brokerctl

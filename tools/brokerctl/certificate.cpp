@@ -37,24 +37,26 @@ Result<verify::CertificateBuilder> read_records(const std::string& tenant,
                                                 const Dependencies& dependencies) {
   std::optional<verify::CertificateBuilder> builder;
   std::uint64_t last = 0;
-  TRY(for_each_audit_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
-    if (!builder) {
-      const bool has_tree = !page.removed_tree.empty();
-      const auto removed = has_tree ? audit::MerkleFrontier::from_text(page.removed_tree)
-                                    : std::optional(audit::MerkleFrontier());
-      if (!removed)
-        return fail(Errc::MalformedMessage, "the broker sent no tree of the removed records");
-      builder.emplace(*removed, tenant);
-    } else if (page.removed_sequence > last) {
-      return fail(Errc::TimedOut,
-                  "retention removed records while they were read; try again, or raise "
-                  "--audit-records of leasehold-broker");
-    }
-    for (const wire::AuditRecordView& record : page.records)
-      TRY(builder->add({record.sequence, record.content, record.hash}));
-    if (!page.records.empty()) last = page.records.back().sequence;
-    return {};
-  }));
+  const auto read =
+      for_each_audit_page(0, dependencies, [&](const wire::AuditPage& page) -> Result<void> {
+        if (!builder) {
+          const bool has_tree = !page.removed_tree.empty();
+          const auto removed = has_tree ? audit::MerkleFrontier::from_text(page.removed_tree)
+                                        : std::optional(audit::MerkleFrontier());
+          if (!removed)
+            return fail(Errc::MalformedMessage, "the broker sent no tree of the removed records");
+          builder.emplace(*removed, tenant);
+        } else if (page.removed_sequence > last) {
+          return fail(Errc::TimedOut,
+                      "retention removed records while they were read; try again, or raise "
+                      "--audit-records of leasehold-broker");
+        }
+        for (const wire::AuditRecordView& record : page.records)
+          TRY(builder->add({record.sequence, record.content, record.hash}));
+        if (!page.records.empty()) last = page.records.back().sequence;
+        return {};
+      });
+  if (!read) return std::unexpected(read.error());
   return *std::move(builder);
 }
 
@@ -94,7 +96,7 @@ Result<MadeCertificate> make_certificate(const MakeCertificate& request,
                                               .head = head,
                                               .kept = kept}));
   std::string text = certificate.text();
-  auto verdict = TRY(verify::verify(text, keys.links.keys().back().key));
+  auto verdict = TRY(verify::verify(text, {.key = keys.links.keys().back().key}));
   return MadeCertificate{std::move(text), std::move(verdict)};
 }
 

@@ -107,8 +107,7 @@ Result<audit::ErasureCertificate> CertificateBuilder::build(const Request& reque
                             "signed; check the chain with `brokerctl audit verify`",
                             head.size));
   }
-  audit::ErasureCertificate certificate{.since_unix_ms = request.since_unix_ms,
-                                        .keys = request.keys,
+  audit::ErasureCertificate certificate{.keys = request.keys,
                                         .head = request.head.envelope,
                                         .records = TRY(window(request)),
                                         .kept = TRY(continue_kept(request))};

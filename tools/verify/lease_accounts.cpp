@@ -10,7 +10,7 @@ namespace {
 
 using wire::ErasureState;
 
-std::unexpected<Error> refuse(std::string why) {
+std::unexpected<Error> contradict(std::string why) {
   return fail(Errc::FileCorrupt, std::move(why));
 }
 
@@ -25,12 +25,14 @@ ErasureState state_of(const Memory& memory) {
 Result<void> move_memory(LeaseAccount& lease, const wire::MemorySettled& settled) {
   const Amount amount{.extents = settled.extents, .bytes = settled.bytes};
   if (wire::is_final(settled.from) || settled.to == Fate::Open || settled.to == settled.from) {
-    return refuse(fmt::format("moves memory from {} to {}", name(settled.from), name(settled.to)));
+    return contradict(
+        fmt::format("moves memory from {} to {}", name(settled.from), name(settled.to)));
   }
   const bool was_there = lease.memory[{settled.pool, settled.from}].subtract(amount);
   if (lease.is_whole && !was_there) {
-    return refuse(fmt::format("settles {} extents of {} as {}, more than were {}", amount.extents,
-                              name(settled.pool), name(settled.to), name(settled.from)));
+    return contradict(fmt::format("settles {} extents of {} as {}, more than were {}",
+                                  amount.extents, name(settled.pool), name(settled.to),
+                                  name(settled.from)));
   }
   lease.memory[{settled.pool, settled.to}] += amount;
   return {};
@@ -40,14 +42,14 @@ Result<void> move_memory(LeaseAccount& lease, const wire::MemorySettled& settled
 Result<void> check_state(const LeaseAccount& lease, const wire::LeaseErasedRecord& record) {
   const std::uint64_t open = amount_of(lease.memory, Fate::Open).extents;
   if (open != record.open_extents) {
-    return refuse(fmt::format("says that {} extents are open, and its grants and ends leave {}",
-                              record.open_extents, open));
+    return contradict(fmt::format("says that {} extents are open, and its grants and ends leave {}",
+                                  record.open_extents, open));
   }
   // A live lease is open even while it has no memory.
   const ErasureState state = state_of(lease.memory);
   if (record.state == state || record.state == ErasureState::Open) return {};
-  return refuse(fmt::format("says that its lease is {}, and its memory is {}", name(record.state),
-                            name(state)));
+  return contradict(fmt::format("says that its lease is {}, and its memory is {}",
+                                name(record.state), name(state)));
 }
 
 }  // namespace
@@ -79,20 +81,21 @@ Result<void> LeaseAccounts::add(const wire::Json& record) {
     return settle(TRY(wire::LeaseErasedRecord::from_json(record)),
                   record.value("at_unix_ms", std::int64_t{0}));
   }
-  return refuse("is not a record about a lease");
+  return contradict("is not a record about a lease");
 }
 
 Result<void> LeaseAccounts::grant(const wire::LeaseGrantedRecord& record) {
   const auto [at, is_new] = leases_.try_emplace(record.lease);
   LeaseAccount& lease = at->second;
   if (record.opens && !is_new)
-    return refuse(fmt::format("opens lease {} again", to_string(record.lease)));
+    return contradict(fmt::format("opens lease {} again", to_string(record.lease)));
   if (record.opens) {
     lease.is_whole = true;
     lease.granted_unix_ms = record.granted_unix_ms;
   }
   if (lease.state != ErasureState::Open)
-    return refuse(fmt::format("lends memory to lease {} after its end", to_string(record.lease)));
+    return contradict(
+        fmt::format("lends memory to lease {} after its end", to_string(record.lease)));
   lease.scope = record.scope;
   lease.worker = record.worker;
   lease.adapter_digest = record.adapter_digest;
@@ -120,7 +123,7 @@ Result<void> LeaseAccounts::settle(const wire::LeaseErasedRecord& record, std::i
   for (const wire::MemorySettled& settled : record.settled) {
     TRY(move_memory(lease, settled));
     if (settled.to != Fate::Adopted) continue;
-    if (!settled.adopted_by) return refuse("hands memory to another lease without naming it");
+    if (!settled.adopted_by) return contradict("hands memory to another lease without naming it");
     if (lease.is_whole)
       adopted_bytes_[{record.lease, *settled.adopted_by}] +=
           static_cast<std::int64_t>(settled.bytes);
@@ -133,7 +136,7 @@ Result<void> LeaseAccounts::finish() const {
   for (const auto& [leases, bytes] : adopted_bytes_) {
     const auto from = leases_.find(leases.first);
     if (bytes == 0 || from == leases_.end() || !from->second.is_whole) continue;
-    return refuse(
+    return contradict(
         fmt::format("lease {} and lease {} do not agree on the memory that one handed to "
                     "the other; they differ by {} bytes",
                     to_string(leases.first), to_string(leases.second), bytes));

@@ -12,6 +12,7 @@
 #include "common/cli/version.hpp"
 #include "common/machine/text_file.hpp"
 #include "tools/cli/json_text.hpp"
+#include "tools/cli/utc_time.hpp"
 #include "tools/verify/report.hpp"
 
 namespace leasehold::verify {
@@ -24,6 +25,7 @@ struct Options {
   std::string certificate;
   std::string key;
   std::optional<std::string> head;
+  std::optional<std::string> since;
   std::string output = "text";
 };
 
@@ -39,6 +41,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--head", options.head,
                  "File of a signed head that you kept (`brokerctl audit head`): also check that no "
                  "record up to it was changed or removed");
+  app.add_option("--since", options.since,
+                 "Also check that the certificate is about all leases granted from this time on, "
+                 "in UTC, such as 2026-11-24 or 2026-11-24T18:30:00Z")
+      ->check([](const std::string& text) {
+        const auto parsed = cli::parse_utc_ms(text);
+        return parsed ? std::string() : parsed.error().detail;
+      });
   app.add_option("-o,--output", options.output, "Format of the report")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -61,11 +70,11 @@ Result<audit::PublicKey> read_key(const std::string& key) {
 Result<int> run(const Options& options) {
   const std::string certificate =
       TRY(read_text_file(options.certificate, audit::ErasureCertificate::kMaxBytes));
-  const audit::PublicKey key = TRY(read_key(options.key));
-  std::optional<std::string> head;
-  if (options.head) head = TRY(read_text_file(*options.head, kMaxHeadBytes));
+  Expected expected{.key = TRY(read_key(options.key))};
+  if (options.head) expected.kept_head = TRY(read_text_file(*options.head, kMaxHeadBytes));
+  if (options.since) expected.since_unix_ms = TRY(cli::parse_utc_ms(*options.since));
   const bool is_json = options.output == "json";
-  const auto verdict = verify(certificate, key, head);
+  const auto verdict = verify(certificate, expected);
   if (!verdict) {
     const Error& fault = verdict.error();
     std::cout << (is_json ? cli::json_text(forged_json(fault)) + '\n'

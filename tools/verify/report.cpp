@@ -81,7 +81,7 @@ std::string_view words_of(std::span<const Explained> list, std::string_view name
   return found == list.end() ? "a name that this program does not know" : found->words;
 }
 
-std::string date(std::int64_t unix_ms) {
+std::string date_or_dash(std::int64_t unix_ms) {
   return unix_ms == 0 ? "-" : cli::utc_text(unix_ms / 1000);
 }
 
@@ -137,11 +137,15 @@ std::string indented(const cli::Table& table) {
   return text;
 }
 
+std::string time_text(const Verdict& verdict) {
+  if (verdict.after_unix_ms == 0) return "all leases that the tenant ever had";
+  return "all leases granted after " + date_or_dash(verdict.after_unix_ms);
+}
+
 std::string heading(const Verdict& verdict) {
   return fmt::format(
-      "Tenant:  {}\nTime:    leases granted since {}, state of {}\nSigner:  {}\nChain:   {}, {} "
-      "records, {}\n\n",
-      tenant_name(verdict), date(verdict.since_unix_ms), date(verdict.head.signed_unix_ms),
+      "Tenant:  {}\nTime:    {}, state of {}\nSigner:  {}\nChain:   {}, {} records, {}\n\n",
+      tenant_name(verdict), time_text(verdict), date_or_dash(verdict.head.signed_unix_ms),
       verdict.signer.text(), verdict.head.log, verdict.head.size,
       verdict.key_count == 1 ? "one key" : fmt::format("{} keys", verdict.key_count));
 }
@@ -189,8 +193,8 @@ std::string open_leases_text(const Sums& sums) {
     if (table.rows.size() == kMaxListed) break;
     const Amount amount = remaining(*lease);
     table.rows.push_back({to_string(id), std::string(name(lease->state)),
-                          cli::or_dash(lease->worker), date(lease->granted_unix_ms),
-                          date(lease->revoked_unix_ms), fmt::format("{}", amount.extents),
+                          cli::or_dash(lease->worker), date_or_dash(lease->granted_unix_ms),
+                          date_or_dash(lease->revoked_unix_ms), fmt::format("{}", amount.extents),
                           cli::bytes_text(amount.bytes)});
   }
   std::string text = indented(table);
@@ -235,7 +239,7 @@ std::string checks_text(const Verdict& verdict) {
     text += fmt::format(
         "  The chain continues the head of {} that you kept: its {} records are "
         "unchanged.\n",
-        date(verdict.kept->signed_unix_ms), verdict.kept->size);
+        date_or_dash(verdict.kept->signed_unix_ms), verdict.kept->size);
   } else {
     text += "  Not compared with a head that you kept: none was given (--head).\n";
   }
@@ -311,7 +315,7 @@ json report_json(const Verdict& verdict) {
   for (const std::string_view limit : kLimits) limits.push_back(limit);
   return {{"result", verdict.is_complete() ? "complete" : "incomplete"},
           {"tenant", verdict.head.tenant->tenant},
-          {"since_unix_ms", verdict.since_unix_ms},
+          {"after_unix_ms", verdict.after_unix_ms},
           {"signed_unix_ms", verdict.head.signed_unix_ms},
           {"signer", verdict.signer.text()},
           {"log", verdict.head.log},

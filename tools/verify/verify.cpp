@@ -39,16 +39,16 @@ struct ParsedRecord {
 
 Result<ParsedRecord> parse_record(const std::string& content, std::size_t number) {
   ParsedRecord record{.content = Json::parse(content, nullptr, false)};
-  const auto& json = record.content;
+  const Json& object = record.content;
   const auto is_number = [&](const char* member) {
-    return json.contains(member) && json[member].is_number_integer();
+    return object.contains(member) && object[member].is_number_integer();
   };
-  const auto place = json.is_object() ? wire::TenantPlace::from_json(json)
-                                      : Result<wire::TenantPlace>(wire::TenantPlace{});
-  if (!json.is_object() || !place || !is_number("sequence") || !is_number("at_unix_ms"))
+  const auto place = object.is_object() ? wire::TenantPlace::from_json(object)
+                                        : Result<wire::TenantPlace>(wire::TenantPlace{});
+  if (!object.is_object() || !place || !is_number("sequence") || !is_number("at_unix_ms"))
     return refuse(fmt::format("the certificate's record {} is not an audit record", number));
-  record.sequence = json["sequence"].get<std::uint64_t>();
-  record.at_unix_ms = json["at_unix_ms"].get<std::int64_t>();
+  record.sequence = object["sequence"].get<std::uint64_t>();
+  record.at_unix_ms = object["at_unix_ms"].get<std::int64_t>();
   record.place = *place;
   return record;
 }
@@ -72,12 +72,8 @@ Result<audit::PublicKey> find_signer(const wire::DsseEnvelope& head, const KeyLi
 /// Walks the tenant's chain from its signed end to the beginning of the window.
 class ChainWalk {
  public:
-  ChainWalk(const wire::TenantHead& head, std::int64_t since_unix_ms)
-      : tenant_(head.tenant),
-        since_unix_ms_(since_unix_ms),
-        number_(head.records),
-        hash_(head.hash),
-        unix_ms_(head.unix_ms) {}
+  explicit ChainWalk(const wire::TenantHead& head)
+      : tenant_(head.tenant), number_(head.records), hash_(head.hash), unix_ms_(head.unix_ms) {}
 
   /// Takes the record before the one that was taken last.
   Result<void> take(const ParsedRecord& record, const std::string& content) {
@@ -100,21 +96,21 @@ class ChainWalk {
     return {};
   }
 
-  /// Call after the oldest record of the certificate.
-  Result<void> finish() const {
+  /// Call after the oldest record of the certificate. Returns the time of the record before it, or
+  /// 0 if there is none.
+  Result<std::int64_t> finish(const std::optional<std::int64_t>& since_unix_ms) const {
     if (number_ == 0 && hash_ != std::string(64, '0'))
       return refuse(fmt::format("{} is the tenant's first, and names one before it", after_));
-    if (number_ == 0 || unix_ms_ < since_unix_ms_) return {};
+    if (number_ == 0) return 0;
+    if (!since_unix_ms || unix_ms_ < *since_unix_ms) return unix_ms_;
     return refuse(
-        fmt::format("the tenant's record {} of {} is missing before {}: it is in the "
-                    "certificate's time",
+        fmt::format("the tenant's record {} of {} is missing before {}, and it is of the "
+                    "time that you ask about",
                     number_, date(unix_ms_), after_));
   }
-  bool reached_first() const { return number_ == 0; }
 
  private:
   std::string tenant_;
-  std::int64_t since_unix_ms_;
   // What the records up to here say about the one before.
   std::uint64_t number_;
   std::string hash_;
@@ -215,7 +211,7 @@ Result<void> check_counts(const Verdict& verdict) {
                                                            {shown.quarantined, all.quarantined},
                                                            {shown.erased, all.erased}};
   for (const auto& [in_records, in_head] : pairs) {
-    if (in_records <= in_head && (!verdict.shows_all || in_records == in_head)) continue;
+    if (in_records <= in_head && (verdict.after_unix_ms != 0 || in_records == in_head)) continue;
     return refuse(
         fmt::format("the records show {} leases, {} of them erased, and the signed head "
                     "counts {} and {}",
@@ -256,9 +252,9 @@ Result<SignedHead> parse_signed_head(std::string_view text) {
     return refuse("the kept head is not a head as `brokerctl audit head` prints it");
   };
   while (text.ends_with('\n')) text.remove_suffix(1);
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object()) return refuse_kept();
-  auto envelope = wire::DsseEnvelope::from_json(json);
+  const Json object = Json::parse(text, nullptr, false);
+  if (!object.is_object()) return refuse_kept();
+  auto envelope = wire::DsseEnvelope::from_json(object);
   if (!envelope || envelope->to_json().dump() != text) return refuse_kept();
   const auto payload = audit::payload_of(*envelope);
   auto head = payload ? audit::parse_head(*payload) : std::unexpected(payload.error());
@@ -266,28 +262,25 @@ Result<SignedHead> parse_signed_head(std::string_view text) {
   return SignedHead{*std::move(envelope), *std::move(head)};
 }
 
-Result<Verdict> verify(std::string_view text, const audit::PublicKey& trusted,
-                       const std::optional<std::string>& kept_head) {
+Result<Verdict> verify(std::string_view text, const Expected& expected) {
   const ErasureCertificate certificate = TRY(ErasureCertificate::from_text(text));
   const KeyLinks links = TRY(KeyLinks::check(certificate.keys));
-  Verdict verdict{.since_unix_ms = certificate.since_unix_ms,
-                  .signer = TRY(find_signer(certificate.head, links, trusted)),
+  Verdict verdict{.signer = TRY(find_signer(certificate.head, links, expected.key)),
                   .key_count = links.keys().size(),
                   .records = certificate.records.size()};
   verdict.head = TRY(parse_tenant_head(certificate, links));
   verdict.unchecked_signatures = certificate.head.signatures.size() - 1;
 
   const std::vector<ParsedRecord> records = TRY(parse_records(certificate));
-  ChainWalk walk(*verdict.head.tenant, certificate.since_unix_ms);
+  ChainWalk walk(*verdict.head.tenant);
   for (std::size_t i = records.size(); i-- > 0;)
     TRY(walk.take(records[i], certificate.records[i].content));
-  TRY(walk.finish());
-  verdict.shows_all = walk.reached_first();
+  verdict.after_unix_ms = TRY(walk.finish(expected.since_unix_ms));
 
   TRY(check_tree(certificate, verdict.head));
   TRY(check_kept_tree(certificate, verdict.head));
-  if (kept_head) {
-    const SignedHead kept = TRY(parse_signed_head(*kept_head));
+  if (expected.kept_head) {
+    const SignedHead kept = TRY(parse_signed_head(*expected.kept_head));
     TRY(check_kept_head(certificate, links, verdict.head, kept));
     verdict.kept = kept.head;
   }

@@ -19,12 +19,12 @@ namespace leasehold::verify {
 /// A sound certificate: what it says.
 struct Verdict {
   wire::AuditHead head;  ///< Has a tenant.
-  std::int64_t since_unix_ms = 0;
+  /// The certificate is about all leases that were granted after this time; 0: about all.
+  std::int64_t after_unix_ms = 0;
   audit::PublicKey signer;
   std::size_t key_count = 0;             ///< Keys that the log has had.
   std::size_t unchecked_signatures = 0;  ///< Signatures by keys that are not of the log.
   std::uint64_t records = 0;
-  bool shows_all = false;  ///< The records begin with the tenant's first.
   std::map<LeaseId, LeaseAccount> leases;
   std::optional<wire::AuditHead> kept;  ///< The kept head that the certificate agrees with.
 
@@ -35,9 +35,13 @@ struct Verdict {
 
 /// Errors: FileCorrupt for a certificate that is forged or contradicts itself or the kept head; the
 /// detail names the record. `kept_head`: an envelope of wire::AuditHead, as `brokerctl audit head`
-/// prints it.
-Result<Verdict> verify(std::string_view certificate, const audit::PublicKey& trusted,
-                       const std::optional<std::string>& kept_head = std::nullopt);
+/// prints it. `since_unix_ms`: the certificate must be about all leases granted from then on.
+struct Expected {
+  audit::PublicKey key;  ///< The auditor trusts it, and the keys that it leads to.
+  std::optional<std::string> kept_head{};
+  std::optional<std::int64_t> since_unix_ms{};
+};
+Result<Verdict> verify(std::string_view certificate, const Expected& expected);
 
 /// Parses a kept head. The signature is not checked. Errors: FileCorrupt.
 struct SignedHead {

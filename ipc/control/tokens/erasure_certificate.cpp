@@ -25,7 +25,6 @@ struct KeptText {
 };
 struct CertificateText {
   std::string format;
-  std::int64_t since_unix_ms = 0;
   std::string proof;
   std::optional<KeptText> kept;
 };
@@ -40,7 +39,6 @@ void describe(Is<CertificateText> auto& m, auto& fields) {
   fields.field("format", m.format);
   fields.field("kept", m.kept);
   fields.field("proof", m.proof);
-  fields.field("since_unix_ms", m.since_unix_ms);
 }
 
 std::string proof_text(const Proof& proof) {
@@ -114,7 +112,6 @@ Result<ErasureCertificate> read_certificate(const json& object) {
       return refuse(fmt::format("it has no list \"{}\"", name));
   }
   ErasureCertificate certificate;
-  certificate.since_unix_ms = text->since_unix_ms;
   auto head = wire::DsseEnvelope::from_json(object.value("head", json()));
   auto keys = parse_keys(object["keys"]);
   if (!head || !keys) return refuse("it has no signed head, or no signed keys");
@@ -152,7 +149,7 @@ std::string ErasureCertificate::text() const {
     if (&record != records.data()) text += ',';
     text += fmt::format(R"({{"leaf":{},"record":{}}})", record.leaf, record.content);
   }
-  return text + fmt::format(R"(],"since_unix_ms":{}}})", since_unix_ms) + '\n';
+  return text + "]}\n";
 }
 
 Result<ErasureCertificate> ErasureCertificate::from_text(std::string_view text) {

@@ -1,8 +1,9 @@
 /// A certificate of what became of the memory that a tenant leased: the file that an auditor gets.
 ///
-/// It holds the newest records of the tenant's own chain (wire::TenantPlace), as many as the window
-/// needs, the signed head that ends that chain, and a proof that the records are in the tree whose
-/// root the head signs. The file is JSON in canonical form, members sorted by name without spaces,
+/// It holds the newest records of the tenant's own chain (wire::TenantPlace), the signed head that
+/// ends that chain, and a proof that the records are in the tree whose root the head signs. Nothing
+/// in it is unsigned: the time that it covers begins after the record before its first one, whose
+/// time the first one has. The file is JSON in canonical form, members sorted by name without spaces,
 /// so that every changed byte shows. Hashes of proofs are one base64 text.
 /// Pure. Threads: any. Checks: tools/verify.
 #pragma once
@@ -33,7 +34,6 @@ struct KeptTree {
 struct ErasureCertificate {
   static constexpr std::size_t kMaxBytes = std::size_t{256} << 20;
 
-  std::int64_t since_unix_ms = 0;        ///< The window: from here to the head.
   std::vector<wire::DsseEnvelope> keys;  ///< See wire::AuditKeys.
   wire::DsseEnvelope head;               ///< Of a wire::AuditHead with its tenant.
   std::vector<CertifiedRecord> records;  ///< Oldest first.

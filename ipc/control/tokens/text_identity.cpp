@@ -29,7 +29,7 @@ bool is_word(std::string_view text) {
   return !text.empty() && text.size() <= kMaxWordBytes && is_plain;
 }
 
-bool is_control(char c) {
+bool is_control_byte(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return byte < 0x20 || byte == 0x7F;
 }
@@ -109,7 +109,7 @@ std::string difference(const TextIdentity& wanted, const TextIdentity& other) {
 }
 
 Result<ModelName> ModelName::parse(std::string text) {
-  if (text.empty() || text.size() > kMaxNameBytes || std::ranges::any_of(text, is_control)) {
+  if (text.empty() || text.size() > kMaxNameBytes || std::ranges::any_of(text, is_control_byte)) {
     return fail(Errc::BadRequest,
                 fmt::format("the name of a model has 1 to {} bytes on one line, got {} bytes",
                             kMaxNameBytes, text.size()));

@@ -158,6 +158,26 @@ SignedHead SmallLog::head(const std::optional<std::string>& tenant) const {
   return result;
 }
 
+wire::AuditPage SmallLog::page(std::uint64_t after) const {
+  wire::AuditPage page;
+  for (const audit::Record& record : records_)
+    if (record.sequence > after)
+      page.records.push_back(
+          {.sequence = record.sequence, .content = record.content, .hash = record.hash});
+  page.removed_sequence = removed_link_.sequence;
+  page.removed_hash = removed_link_.hash;
+  page.head_sequence = newest_.sequence;
+  page.head_hash = newest_.hash;
+  page.removed_tree = removed_.text();
+  return page;
+}
+
+wire::AuditKeys SmallLog::keys() const {
+  wire::AuditKeys keys;
+  keys.keys = keys_;
+  return keys;
+}
+
 CertificateBuilder SmallLog::builder(const std::string& tenant) const {
   CertificateBuilder builder(removed_, tenant);
   for (const audit::Record& record : records_) REQUIRE(builder.add(record));

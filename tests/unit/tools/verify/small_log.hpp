@@ -46,10 +46,13 @@ class SmallLog {
   std::string certificate(const std::string& tenant, std::int64_t since_unix_ms = 0,
                           const std::optional<SignedHead>& kept = {}) const;
 
+  /// What a broker replies to `audit.list` and `audit.key`.
+  wire::AuditPage page(std::uint64_t after) const;
+  wire::AuditKeys keys() const;
+
   const audit::PublicKey& key() const { return public_key_; }
   std::int64_t now_ms() const { return now_ms_; }
   std::uint64_t size() const { return tree_.size(); }
-  std::vector<audit::Record>& records() { return records_; }
   /// For tests that make the broker lie.
   wire::LeaseCounts& counts(const std::string& tenant) { return heads_[tenant].leases; }
   std::uint64_t waiting = 0;
