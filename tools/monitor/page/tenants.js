@@ -59,6 +59,12 @@ function nameOf(tenant) {
   return notes.length > 0 ? `${tenant.policy.tenant} (${notes.join(", ")})` : tenant.policy.tenant;
 }
 
+// What became of the memory of the tenant's leases; a broker without a state directory does not count them.
+function erasedOf(tenant) {
+  const counts = tenant.leases;
+  return counts ? [counts.erased, counts.open, counts.held + counts.quarantined].map(count).join(" / ") : "–";
+}
+
 export function showTenants(overview, rates) {
   const sum = rates ? [...rates.values()].reduce((a, b) => a + b, 0) : 0;
   const rateOf = (each) => rates?.get(each.policy.tenant);
@@ -78,6 +84,7 @@ export function showTenants(overview, rates) {
         { text: `${count(each.blocks_held)} / ${count(each.policy.max_blocks)}`, look: "number" },
         { text: each.policy.tier, look: "wide" },
         { text: count(each.served.tokens), look: "number wide" },
+        { text: erasedOf(each), look: "number wide" },
       ],
     };
   }));

@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
@@ -423,4 +425,25 @@ TEST_CASE("verify: certificates of random logs, for another verifier", "[.certif
       text[random.below(text.size())] ^= 1;
     }
   }
+}
+
+TEST_CASE("verify: a certificate of 10 000 leases, between those of others, has at most 15 MB") {
+  SmallLog log;
+  for (int i = 0; i < 10'000; ++i) {
+    const LeaseId lease = log.grant("t7");
+    const LeaseId other = log.grant("alice");
+    log.settle(other);
+    log.settle(lease);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string text = log.certificate("t7");
+  const auto made = std::chrono::steady_clock::now();
+  const Verdict verdict = sound(text, log.key());
+  const auto checked = std::chrono::steady_clock::now();
+  CHECK(verdict.is_complete());
+  CHECK(verdict.leases.size() == 10'000);
+  CHECK(text.size() <= 15'000'000);
+  std::cout << text.size() << " bytes, made in "
+            << std::chrono::duration<double>(made - begin).count() << " s, checked in "
+            << std::chrono::duration<double>(checked - made).count() << " s\n";
 }
