@@ -8,8 +8,10 @@
 #include "common/machine/text_file.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "tools/brokerctl/audit.hpp"
+#include "tools/brokerctl/output_file.hpp"
+#include "tools/cli/json_text.hpp"
+#include "tools/cli/table.hpp"
 #include "tools/verify/certificate_builder.hpp"
-#include "tools/verify/report.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -25,6 +27,11 @@ Result<verify::SignedHead> read_head(const std::optional<std::string>& tenant,
   const Json reply = TRY(dependencies.call(wire::AuditHeadQuery::kMethod, query.to_json()));
   return verify::parse_signed_head(reply.dump());
 }
+
+struct SigningKeys {
+  audit::KeyLinks links;
+  wire::AuditKeys message;
+};
 
 Result<SigningKeys> keys_of(const Json& reply) {
   auto message = TRY(client::parse_message<wire::AuditKeys>(reply));
@@ -78,47 +85,6 @@ std::string signer_of(const SigningKeys& keys, std::size_t index) {
   return index == 0 ? "-" : "UNLINKED";
 }
 
-}  // namespace
-
-Result<std::string> read_audit_head(const Dependencies& dependencies) {
-  const verify::SignedHead head = TRY(read_head(std::nullopt, dependencies));
-  return head.envelope.to_json().dump() + '\n';
-}
-
-Result<MadeCertificate> make_certificate(const MakeCertificate& request,
-                                         const Dependencies& dependencies) {
-  const auto kept = TRY(read_kept(request.kept_head));
-  const verify::SignedHead head = TRY(read_head(request.tenant, dependencies));
-  const SigningKeys keys = TRY(read_signing_keys(dependencies));
-  const auto builder = TRY(read_records(request.tenant, dependencies));
-  const auto certificate = TRY(builder.build({.since_unix_ms = request.since_unix_ms,
-                                              .keys = keys.message.keys,
-                                              .head = head,
-                                              .kept = kept}));
-  std::string text = certificate.text();
-  auto verdict = TRY(verify::verify(text, {.key = keys.links.keys().back().key}));
-  return MadeCertificate{std::move(text), std::move(verdict)};
-}
-
-Json certificate_json(const MadeCertificate& made) {
-  return verify::report_json(made.verdict);
-}
-
-cli::Table certificate_table(const MadeCertificate& made) {
-  const wire::LeaseCounts& counts = made.verdict.head.tenant->leases;
-  return {.columns = {{"RESULT"},
-                      {"RECORDS", true},
-                      {"LEASES", true},
-                      {"ERASED", true},
-                      {"OPEN", true},
-                      {"HELD", true},
-                      {"QUARANTINED", true}},
-          .rows = {{made.verdict.is_complete() ? "complete" : "incomplete",
-                    fmt::format("{}", made.verdict.records), fmt::format("{}", counts.granted),
-                    fmt::format("{}", counts.erased), fmt::format("{}", counts.open),
-                    fmt::format("{}", counts.held), fmt::format("{}", counts.quarantined)}}};
-}
-
 Result<SigningKeys> read_signing_keys(const Dependencies& dependencies) {
   return keys_of(
       TRY(dependencies.call(wire::AuditKeyQuery::kMethod, wire::AuditKeyQuery().to_json())));
@@ -152,6 +118,73 @@ cli::Table signing_keys_table(const SigningKeys& keys) {
                           signer_of(keys, i), cli::utc_text(key.created_unix_ms / 1000)});
   }
   return table;
+}
+
+cli::Table certificate_table(const verify::Verdict& verdict) {
+  const wire::LeaseCounts& counts = verdict.head.tenant->leases;
+  return {.columns = {{"RESULT"},
+                      {"RECORDS", true},
+                      {"LEASES", true},
+                      {"ERASED", true},
+                      {"OPEN", true},
+                      {"HELD", true},
+                      {"QUARANTINED", true}},
+          .rows = {{verdict.is_complete() ? "complete" : "incomplete",
+                    fmt::format("{}", verdict.records), fmt::format("{}", counts.granted),
+                    fmt::format("{}", counts.erased), fmt::format("{}", counts.open),
+                    fmt::format("{}", counts.held), fmt::format("{}", counts.quarantined)}}};
+}
+
+std::string rendered(const cli::Table& table, Output output) {
+  return cli::render(output == Output::Wide ? table : cli::narrow(table));
+}
+
+std::string json_answer(const Json& document) {
+  return cli::json_text(document, 2) + '\n';
+}
+
+}  // namespace
+
+Result<PrintText> answer(const VerifyAudit&, Output output, const Dependencies& dependencies) {
+  const AuditVerdict verdict = TRY(verify_audit(dependencies));
+  return PrintText{.text = rendered(audit_table(verdict), output) + audit_notes(verdict),
+                   .json = json_answer(audit_json(verdict)),
+                   .exit_code = audit_exit_code(verdict)};
+}
+
+Result<PrintText> answer(const MakeCertificate& request, Output output,
+                         const Dependencies& dependencies) {
+  const auto kept = TRY(read_kept(request.kept_head));
+  const verify::SignedHead head = TRY(read_head(request.tenant, dependencies));
+  const SigningKeys keys = TRY(read_signing_keys(dependencies));
+  const auto builder = TRY(read_records(request.tenant, dependencies));
+  const auto certificate = TRY(builder.build({.since_unix_ms = request.since_unix_ms,
+                                              .keys = keys.message.keys,
+                                              .head = head,
+                                              .kept = kept}));
+  std::string text = certificate.text();
+  const auto verdict = TRY(verify::verify(text, {.key = keys.links.keys().back().key}));
+  if (request.file.empty()) return PrintText{.text = std::move(text)};
+  TRY(replace_file(request.file, text));
+  return PrintText{.text = rendered(certificate_table(verdict), output)};
+}
+
+Result<PrintText> answer(const ShowAuditHead& request, Output, const Dependencies& dependencies) {
+  const verify::SignedHead head = TRY(read_head(std::nullopt, dependencies));
+  std::string text = head.envelope.to_json().dump() + '\n';
+  if (request.file.empty()) return PrintText{.text = std::move(text)};
+  TRY(replace_file(request.file, text));
+  return PrintText{};
+}
+
+Result<PrintText> answer(const SigningKey& request, Output output,
+                         const Dependencies& dependencies) {
+  const SigningKeys keys =
+      TRY(request.rotate ? rotate_signing_key(dependencies) : read_signing_keys(dependencies));
+  const bool is_wide = output == Output::Wide;
+  return PrintText{.text = is_wide ? rendered(signing_keys_table(keys), output)
+                                   : keys.links.keys().back().key.text() + '\n',
+                   .json = json_answer(signing_keys_json(keys))};
 }
 
 }  // namespace leasehold::brokerctl

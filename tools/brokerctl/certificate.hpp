@@ -1,40 +1,31 @@
-/// Signed heads of the audit chain, the keys that sign them, and certificates made of both.
+/// Answers about the audit chain: whether it is sound, its signed heads, the keys that sign them,
+/// and certificates.
 ///
 /// The broker signs; this program computes the rest from the records and checks that they lead to
 /// what was signed. Errors: those of the calls; BadRequest from a broker without --state-dir;
 /// MalformedMessage; those of tools/verify/certificate_builder.hpp.
 #pragma once
 
-#include <string>
-
 #include "tools/brokerctl/run.hpp"
-#include "tools/cli/table.hpp"
-#include "tools/verify/verify.hpp"
 
 namespace leasehold::brokerctl {
 
-/// The envelope as one line.
-Result<std::string> read_audit_head(const Dependencies& dependencies);
+/// Checks the whole chain (audit.hpp).
+Result<PrintText> answer(const VerifyAudit& request, Output output,
+                         const Dependencies& dependencies);
+/// The certificate, or with a file a summary. It is checked as its reader will.
+Result<PrintText> answer(const MakeCertificate& request, Output output,
+                         const Dependencies& dependencies);
+/// The envelope as one line, or nothing with a file.
+Result<PrintText> answer(const ShowAuditHead& request, Output output,
+                         const Dependencies& dependencies);
+/// The newest key as one line; with Output::Wide and Output::Json all keys, the newest first.
+Result<PrintText> answer(const SigningKey& request, Output output,
+                         const Dependencies& dependencies);
 
-/// Makes a certificate and checks it as its reader will.
-struct MadeCertificate {
-  std::string text;
-  verify::Verdict verdict;
+template <class Verb>
+concept AnsweredByAudit = requires(const Verb& verb, const Dependencies& dependencies) {
+  answer(verb, Output::Table, dependencies);
 };
-Result<MadeCertificate> make_certificate(const MakeCertificate& request,
-                                         const Dependencies& dependencies);
-wire::Json certificate_json(const MadeCertificate& made);
-cli::Table certificate_table(const MadeCertificate& made);
-
-struct SigningKeys {
-  audit::KeyLinks links;
-  wire::AuditKeys message;
-};
-Result<SigningKeys> read_signing_keys(const Dependencies& dependencies);
-/// Replaces the newest key.
-Result<SigningKeys> rotate_signing_key(const Dependencies& dependencies);
-wire::Json signing_keys_json(const SigningKeys& keys);
-/// The newest first.
-cli::Table signing_keys_table(const SigningKeys& keys);
 
 }  // namespace leasehold::brokerctl

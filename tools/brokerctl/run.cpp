@@ -17,7 +17,6 @@
 #include "tools/brokerctl/describe/describe.hpp"
 #include "tools/brokerctl/find_lease.hpp"
 #include "tools/brokerctl/named.hpp"
-#include "tools/brokerctl/output_file.hpp"
 #include "tools/brokerctl/prefix_text.hpp"
 #include "tools/brokerctl/repeated_output.hpp"
 #include "tools/brokerctl/requests.hpp"
@@ -163,33 +162,11 @@ class Runner {
     print_notes(audit_notes(state));
     return {};
   }
-  Result<void> operator()(const VerifyAudit&) {
-    const AuditVerdict verdict = TRY(verify_audit(dependencies_));
-    print(audit_json(verdict), audit_table(verdict));
-    print_notes(audit_notes(verdict));
-    if (dependencies_.set_exit_code) dependencies_.set_exit_code(audit_exit_code(verdict));
-    return {};
+  Result<void> operator()(const AnsweredByAudit auto& verb) {
+    return (*this)(TRY(answer(verb, output_, dependencies_)));
   }
   Result<void> operator()(const ExportAudit& request) {
     return export_audit(request, dependencies_);
-  }
-  Result<void> operator()(const MakeCertificate& request) {
-    const MadeCertificate made = TRY(make_certificate(request, dependencies_));
-    if (request.file.empty()) return print_document(made.text);
-    TRY(replace_file(request.file, made.text));
-    print(certificate_json(made), certificate_table(made));
-    return {};
-  }
-  Result<void> operator()(const ShowAuditHead& request) {
-    const std::string head = TRY(read_audit_head(dependencies_));
-    return request.file.empty() ? print_document(head) : replace_file(request.file, head);
-  }
-  Result<void> operator()(const SigningKey& request) {
-    const SigningKeys keys =
-        TRY(request.rotate ? rotate_signing_key(dependencies_) : read_signing_keys(dependencies_));
-    if (output_ == Output::Table) return print_document(keys.links.keys().back().key.text() + '\n');
-    print(signing_keys_json(keys), signing_keys_table(keys));
-    return {};
   }
   Result<void> operator()(const ShowUsage& request) {
     const auto sums = TRY(sum_usage(request, dependencies_));
@@ -321,13 +298,6 @@ class Runner {
   Result<void> list(cli::Table (*table)(const std::vector<View>&)) {
     const auto views = TRY(client::all_pages<View>(dependencies_.call));
     return print_list(json_items(views), table(views));
-  }
-
-  /// Prints a text that programs read.
-  Result<void> print_document(const std::string& text) {
-    *dependencies_.out << text;
-    dependencies_.out->flush();
-    return {};
   }
 
   void print(const Json& document, const cli::Table& table) {
