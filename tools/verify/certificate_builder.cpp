@@ -107,10 +107,9 @@ Result<audit::ErasureCertificate> CertificateBuilder::build(const Request& reque
                             "signed; check the chain with `brokerctl audit verify`",
                             head.size));
   }
-  audit::ErasureCertificate certificate{.keys = request.keys,
-                                        .head = request.head.envelope,
-                                        .records = TRY(window(request)),
-                                        .kept = TRY(continue_kept(request))};
+  audit::ErasureCertificate certificate{.keys = request.keys, .head = request.head.envelope};
+  certificate.records = TRY(window(request));
+  certificate.kept = TRY(continue_kept(request));
   std::vector<std::uint64_t> leaves;
   leaves.reserve(certificate.records.size());
   for (const audit::CertifiedRecord& record : certificate.records) leaves.push_back(record.leaf);

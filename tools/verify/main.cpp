@@ -70,7 +70,8 @@ Result<audit::PublicKey> read_key(const std::string& key) {
 Result<int> run(const Options& options) {
   const std::string certificate =
       TRY(read_text_file(options.certificate, audit::ErasureCertificate::kMaxBytes));
-  Expected expected{.key = TRY(read_key(options.key))};
+  Expected expected;
+  expected.key = TRY(read_key(options.key));
   if (options.head) expected.kept_head = TRY(read_text_file(*options.head, kMaxHeadBytes));
   if (options.since) expected.since_unix_ms = TRY(cli::parse_utc_ms(*options.since));
   const bool is_json = options.output == "json";

@@ -265,9 +265,10 @@ Result<SignedHead> parse_signed_head(std::string_view text) {
 Result<Verdict> verify(std::string_view text, const Expected& expected) {
   const ErasureCertificate certificate = TRY(ErasureCertificate::from_text(text));
   const KeyLinks links = TRY(KeyLinks::check(certificate.keys));
-  Verdict verdict{.signer = TRY(find_signer(certificate.head, links, expected.key)),
-                  .key_count = links.keys().size(),
-                  .records = certificate.records.size()};
+  Verdict verdict;
+  verdict.signer = TRY(find_signer(certificate.head, links, expected.key));
+  verdict.key_count = links.keys().size();
+  verdict.records = certificate.records.size();
   verdict.head = TRY(parse_tenant_head(certificate, links));
   verdict.unchecked_signatures = certificate.head.signatures.size() - 1;
 
