@@ -1,6 +1,7 @@
 #include "broker/books/extents.hpp"
 
 #include <iterator>
+#include <utility>
 
 #include "common/expects.hpp"
 
@@ -48,28 +49,31 @@ std::uint32_t ExtentBook::free_extents_for(AttachmentId worker) const {
   return count;
 }
 
-std::vector<ExtentId> ExtentBook::take(MemoryPool pool, std::uint32_t count, LeaseId lease,
-                                       AttachmentId worker) {
+std::vector<ExtentId> ExtentBook::take(MemoryPool pool, std::uint32_t count,
+                                       const Borrower& borrower) {
   const bool kv = pool == MemoryPool::Kv;
-  expects(count <= (kv ? free_extents_for(worker) : free_extents(pool)),
+  expects(count <= (kv ? free_extents_for(borrower.worker) : free_extents(pool)),
           "only free extents are taken");
   std::vector<ExtentId> taken;
-  for (const ExtentId id : held_by(worker)) {
+  for (const ExtentId id : held_by(borrower.worker)) {
     if (!kv || taken.size() == count || records_.at(id).unavailable) continue;
-    move(id, ExtentState::Owned);
-    records_.at(id).lease = lease;
+    ExtentRecord& record = change(id, ExtentState::Owned)->second;
+    accounts_.settle(record, MemoryFate::ClearedForReuse);
+    static_cast<ExtentAccount&>(record) = {borrower.lease, borrower.tenant, pool};
+    accounts_.lend(record);
     taken.push_back(id);
   }
   while (taken.size() < count) {
     const ExtentId id{next_id_++};
-    records_.emplace(id, ExtentRecord{.state = ExtentState::Owned, .lease = lease, .pool = pool});
+    const auto added = records_.emplace(id, ExtentRecord{{borrower.lease, borrower.tenant, pool}});
+    accounts_.lend(added.first->second);
     ++used_[index_of(pool)];
     taken.push_back(id);
   }
   return taken;
 }
 
-void ExtentBook::move(ExtentId extent, ExtentState to) {
+ExtentBook::Records::iterator ExtentBook::change(ExtentId extent, ExtentState to) {
   const auto found = records_.find(extent);
   expects(found != records_.end(), "only extents that are not free are moved");
   expects(may_become(found->second.state, to), "an extent moves as its state table says");
@@ -78,7 +82,20 @@ void ExtentBook::move(ExtentId extent, ExtentState to) {
   if (to == ExtentState::Held) held_[worker].insert(extent);
   if (held_.contains(worker) && held_[worker].empty()) held_.erase(worker);
   found->second.state = to;
-  if (to != ExtentState::Free) return;
+  return found;
+}
+
+void ExtentBook::move(ExtentId extent, ExtentState to) {
+  expects(to != ExtentState::Free, "free() names the evidence");
+  ExtentRecord& record = change(extent, to)->second;
+  if (to == ExtentState::Held) accounts_.settle(record, MemoryFate::Held);
+  if (to == ExtentState::Quarantined) accounts_.settle(record, MemoryFate::Quarantined);
+}
+
+void ExtentBook::free(ExtentId extent, MemoryFate fate) {
+  expects(wire::is_final(fate), "memory that is free has no other fate later");
+  const auto found = change(extent, ExtentState::Free);
+  accounts_.settle(found->second, fate);
   --used_[index_of(found->second.pool)];
   records_.erase(found);
 }
@@ -87,8 +104,11 @@ void ExtentBook::adopt(ExtentId extent, LeaseId lease) {
   const auto found = records_.find(extent);
   expects(found != records_.end() && found->second.state == ExtentState::Retained,
           "only retained extents are adopted");
-  move(extent, ExtentState::Owned);
-  found->second.lease = lease;
+  ExtentRecord& record = change(extent, ExtentState::Owned)->second;
+  accounts_.settle(record, MemoryFate::Adopted, lease);
+  const LeaseId from = std::exchange(record.lease, lease);
+  record.fate = MemoryFate::Open;
+  accounts_.lend(record, from);
 }
 
 ExtentRecord* ExtentBook::find(ExtentId extent) {
@@ -119,6 +139,7 @@ void ExtentBook::restore(ExtentId extent, const ExtentRecord& record) {
   const bool added = records_.emplace(extent, record).second;
   expects(added, "an extent is restored once");
   if (record.state == ExtentState::Held) held_[record.lent_to].insert(extent);
+  accounts_.restore(record);
   ++used_[index_of(record.pool)];
   start_above(extent.value);
 }

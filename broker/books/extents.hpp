@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "broker/books/ids.hpp"
+#include "broker/books/memory_accounts.hpp"
 #include "broker/books/quarantine.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/segment/extent_size.hpp"
@@ -86,14 +87,19 @@ constexpr bool may_become(ExtentState from, ExtentState to) {
   return false;
 }
 
-struct ExtentRecord {
+struct ExtentRecord : ExtentAccount {
   ExtentState state = ExtentState::Owned;
-  LeaseId lease;  ///< For a quarantined or held extent: its last lease.
-  MemoryPool pool = MemoryPool::Kv;
   std::optional<Quarantine> quarantine{};  ///< Set while Quarantined.
   /// The broker lost the memory's descriptor in a restart; the worker may redeliver the memory.
   bool unavailable = false;
   AttachmentId lent_to{};  ///< Device memory: the worker that may reach it. Zero: none.
+};
+
+/// Which lease takes extents.
+struct Borrower {
+  LeaseId lease;
+  TenantId tenant;  ///< Empty for shared memory.
+  AttachmentId worker;
 };
 
 struct PoolCapacities {
@@ -124,19 +130,24 @@ class ExtentBook {
   std::uint32_t free_extents_for(AttachmentId worker) const;
 
   /// For KV, takes the extents that are held for the worker first. Precondition: `count` is at most
-  /// free_extents_for(worker) for KV, free_extents(pool) for swap.
-  std::vector<ExtentId> take(MemoryPool pool, std::uint32_t count, LeaseId lease,
-                             AttachmentId worker = {});
+  /// free_extents_for(borrower.worker) for KV, free_extents(pool) for swap.
+  std::vector<ExtentId> take(MemoryPool pool, std::uint32_t count, const Borrower& borrower);
 
   /// All extents held for this worker, including unavailable ones.
   std::vector<ExtentId> held_by(AttachmentId worker) const;
 
-  /// Changes the state; a move to Free erases the record. Precondition: the extent exists,
-  /// may_become(state, to).
+  /// Changes the state. Precondition: the extent exists, may_become(state, to), `to` is not Free.
   void move(ExtentId extent, ExtentState to);
+  /// Moves the extent to Free, which erases its record. `fate`: the evidence, which is final.
+  /// Precondition: as move.
+  void free(ExtentId extent, MemoryFate fate);
 
-  /// Gives a Retained extent to another lease. Precondition: the extent is Retained.
+  /// Gives a Retained extent to another lease of its tenant. Precondition: the extent is Retained.
   void adopt(ExtentId extent, LeaseId lease);
+
+  /// The accounts of the leases' memory; the other functions keep them.
+  MemoryAccounts& accounts() { return accounts_; }
+  const MemoryAccounts& accounts() const { return accounts_; }
 
   /// Notes that the broker lost the extent's descriptor. Precondition: the extent exists.
   void mark_unavailable(ExtentId extent);
@@ -164,6 +175,8 @@ class ExtentBook {
   void check_conservation() const;
 
  private:
+  using Records = std::map<ExtentId, ExtentRecord>;
+  Records::iterator change(ExtentId extent, ExtentState to);
   static constexpr std::size_t index_of(MemoryPool pool) { return static_cast<std::size_t>(pool); }
   std::uint64_t free_bytes(MemoryPool pool) const {
     return capacity_bytes(pool) - used_[index_of(pool)] * extent_size_bytes_;
@@ -174,8 +187,9 @@ class ExtentBook {
   std::uint64_t extent_size_bytes_ = 0;
   std::uint64_t next_id_ = 1;
   std::array<std::uint32_t, kMemoryPools.size()> used_{};  ///< Extents that are not Free.
-  std::map<ExtentId, ExtentRecord> records_;
+  Records records_;
   std::map<AttachmentId, std::set<ExtentId>> held_;
+  MemoryAccounts accounts_;
 };
 
 }  // namespace leasehold

@@ -24,6 +24,9 @@ struct Apply {
   void operator()(const OperatorActionRow&) const {}  // records are not part of the state
   void operator()(const UsageRow&) const {}
   void operator()(const RevocationRow&) const {}
+  void operator()(const LeaseGrantedRow&) const {}
+  void operator()(const LeaseErasedRow&) const {}
+  void operator()(const AuditKeyRow&) const {}
 };
 
 }  // namespace

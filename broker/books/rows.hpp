@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "broker/books/extents.hpp"
 #include "broker/books/ids.hpp"
@@ -167,6 +169,7 @@ struct ExtentRow {
   std::uint64_t inode = 0;
   QuarantineColumns quarantine{};
   MemoryPool pool = MemoryPool::Kv;
+  TenantId tenant;  ///< Of the lease; empty for shared memory.
   bool operator==(const ExtentRow&) const = default;
 };
 
@@ -233,6 +236,27 @@ struct RevocationRow {
   std::int64_t at_boottime_ns = 0;
 };
 
+/// Memory that a decision lent under a lease: a record of the audit chain, which is never changed.
+/// The journal sets the times of the record.
+struct LeaseGrantedRow {
+  wire::LeaseGrantedRecord record;
+  std::int64_t at_boottime_ns = 0;
+};
+
+/// What a decision settled of a lease's memory; see LeaseGrantedRow.
+struct LeaseErasedRow {
+  wire::LeaseErasedRecord record;
+  wire::ErasureState before = wire::ErasureState::Open;
+  std::int64_t revoked_boottime_ns = 0;  ///< 0: not revoked, or before the machine restarted.
+  std::int64_t fenced_boottime_ns = 0;   ///< As revoked_boottime_ns.
+};
+
+/// A new key of the audit chain.
+struct AuditKeyRow {
+  std::vector<wire::DsseEnvelope> links;  ///< Of all keys; see AuditSigner.
+  std::optional<wire::AuditKey> record;   ///< Nothing for the first key, which needs no record.
+};
+
 /// Identifies the boot under which the rows were written.
 struct BootRow {
   static constexpr std::string_view kTable = "boot";
@@ -266,10 +290,10 @@ using LeaseGone = Gone<LeaseRow>;
 using ExtentGone = Gone<ExtentRow>;
 using RegionGone = Gone<RegionRow>;
 
-using Row =
-    std::variant<TenantRow, ApiKeyRow, AdapterRow, WorkerRow, LeaseRow, ExtentRow, RegionRow,
-                 HighWaterMarks, ExtentSizeRow, OperatorActionRow, UsageRow, RevocationRow, BootRow,
-                 TenantGone, ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
+using Row = std::variant<TenantRow, ApiKeyRow, AdapterRow, WorkerRow, LeaseRow, ExtentRow,
+                         RegionRow, HighWaterMarks, ExtentSizeRow, OperatorActionRow, UsageRow,
+                         RevocationRow, LeaseGrantedRow, LeaseErasedRow, AuditKeyRow, BootRow,
+                         TenantGone, ApiKeyGone, WorkerGone, LeaseGone, ExtentGone, RegionGone>;
 
 /// The content of a journal from which a broker restores its state.
 struct Image {

@@ -53,6 +53,7 @@ struct BrokerConfig {
   std::uint32_t max_weights_regions = 4096;
   BrokerTimeouts timeouts;
   TokenKey token_key{};
+  bool lends_spill = false;    ///< Workers get spill files.
   std::string device = "cpu";  ///< Device whose memory is lent: "cpu", "cuda:0" …
   std::string device_uuid;     ///< Empty for host memory.
 

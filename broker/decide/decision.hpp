@@ -32,6 +32,8 @@ struct Touched {
   std::vector<journal::OperatorActionRow> operator_actions;
   std::vector<journal::UsageRow> usage_records;
   std::vector<journal::RevocationRow> revocations;
+  /// Leases with memory of their own that were closed.
+  std::vector<std::pair<LeaseId, TenantId>> closed;
   bool durable = false;  ///< The decision must survive a power cut.
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "broker/decide/memory/memory_rows.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -80,7 +82,8 @@ journal::ExtentRow row_of(const State& state, ExtentId id, const ExtentRecord& e
                          .state = extent.state,
                          .size_bytes = state.extents.extent_size_bytes(),
                          .quarantine = columns_of(extent.quarantine),
-                         .pool = extent.pool};
+                         .pool = extent.pool,
+                         .tenant = extent.tenant};
   const bool released =
       extent.state == ExtentState::Scrubbing && state.leases.find_open(extent.lease) == nullptr;
   if (extent.state != ExtentState::Held && !released) return row;
@@ -242,6 +245,7 @@ void journal_decision(Decision& decision) {
   const bool acts = !operator_actions.empty();
   std::ranges::move(operator_actions, std::back_inserter(revokes ? later : batch.rows));
   if (acts && !revokes) batch.durable = true;
+  std::ranges::move(memory_rows(decision), std::back_inserter(batch.rows));
   if (!batch.rows.empty()) {
     batch.has_grants = std::ranges::any_of(effects, lends);
     const auto position = std::ranges::find_if(

@@ -4,6 +4,7 @@
 /// Threads: one.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "broker/books/rows.hpp"
@@ -29,6 +30,17 @@ class Journal {
 
   /// Records of the audit chain. Errors: as newest_operator_actions.
   virtual Result<wire::AuditPage> audit_page(const wire::AuditList& request) = 0;
+
+  /// The tenant's leases in the audit chain; nothing if there are none.
+  virtual std::optional<wire::LeaseCounts> lease_counts(const TenantId& tenant) const = 0;
+
+  /// The signed head of the chain. Errors: as newest_operator_actions; UnknownTenant; DiskFull if
+  /// there was never space for a key.
+  virtual Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery& query) = 0;
+  /// The keys of the chain. Errors: as audit_head.
+  virtual Result<wire::AuditKeys> audit_keys() = 0;
+  /// See wire::AuditKeyRotate. Errors: as audit_head; those of write_state_file.
+  virtual Result<wire::AuditKeys> rotate_audit_key(const wire::AuditKeyRotate& rotate) = 0;
 };
 
 /// The journal of a broker without a state directory. It keeps nothing.
@@ -40,7 +52,18 @@ class NullJournal final : public Journal {
                 "this broker runs without --state-dir and keeps no operator actions; see "
                 "operator_action in `brokerctl events`");
   }
-  Result<wire::AuditPage> audit_page(const wire::AuditList&) override {
+  Result<wire::AuditPage> audit_page(const wire::AuditList&) override { return no_records(); }
+  std::optional<wire::LeaseCounts> lease_counts(const TenantId&) const override { return {}; }
+  Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery&) override {
+    return no_records();
+  }
+  Result<wire::AuditKeys> audit_keys() override { return no_records(); }
+  Result<wire::AuditKeys> rotate_audit_key(const wire::AuditKeyRotate&) override {
+    return no_records();
+  }
+
+ private:
+  static std::unexpected<Error> no_records() {
     return fail(Errc::BadRequest,
                 "this broker runs without --state-dir and keeps no audit records; start it with "
                 "--state-dir");

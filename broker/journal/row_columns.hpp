@@ -157,6 +157,7 @@ void describe(IsRow<ExtentRow> auto& row, auto& columns) {
   columns.column("inode", row.inode);
   describe(row.quarantine, columns);
   columns.column("pool", row.pool, MemoryPool::Swap);
+  columns.column("tenant", row.tenant);
 }
 
 }  // namespace leasehold::journal

@@ -99,25 +99,6 @@ Result<KnownHead> known_head(const std::string& path) {
   return KnownHead{.link = TRY(read_audit_head(path)), .is_missing = !exists};
 }
 
-template <class... Kinds>
-bool is_one_of(const Row& row) {
-  return (std::holds_alternative<Kinds>(row) || ...);
-}
-
-/// True for the rows of objects that end when they are no longer used.
-bool may_end(const Row& row) {
-  return is_one_of<LeaseRow, ExtentRow, RegionRow>(row);
-}
-
-bool is_end(const Row& row) {
-  return is_one_of<LeaseGone, ExtentGone, RegionGone>(row);
-}
-
-/// True for the rows that no later row replaces.
-bool is_record(const Row& row) {
-  return is_one_of<OperatorActionRow, UsageRow, RevocationRow>(row);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir,
@@ -141,9 +122,11 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   const std::string marks_path = state_dir + "/high_water_marks";
   HighWaterMarksFile high_water_marks = TRY(HighWaterMarksFile::open(marks_path));
   auto checkpointer = TRY(Checkpointer::start(path, head_path));
-  return std::unique_ptr<SqliteJournal>(
+  AuditSigner signer = TRY(AuditSigner::open(state_dir, audit->key_links()));
+  std::unique_ptr<SqliteJournal> journal(
       new SqliteJournal({.database = std::move(database),
                          .audit = std::move(audit),
+                         .signer = std::move(signer),
                          .tables = std::move(tables),
                          .statements = {.begin = std::move(begin),
                                         .commit = std::move(commit),
@@ -153,6 +136,24 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
                          .reserve = std::move(reserve),
                          .high_water_marks = std::move(high_water_marks),
                          .checkpointer = std::move(checkpointer)}));
+  // On a full disk the broker starts without a key, and creates it when one is needed.
+  if (const auto prepared = journal->prepare_key(); !prepared && !is_disk_full(prepared))
+    return std::unexpected(prepared.error());
+  return journal;
+}
+
+Result<void> SqliteJournal::prepare_key() {
+  TRY(components_.signer.create_if_missing());
+  const auto& known = components_.audit->key_links();
+  return known.size() < components_.signer.links().size() ? write_key() : Result<void>{};
+}
+
+/// The first key needs no record, because the heads name it as the chain's id.
+Result<void> SqliteJournal::write_key() {
+  const AuditSigner& signer = components_.signer;
+  AuditKeyRow row{.links = signer.links()};
+  if (row.links.size() > 1) row.record = signer.newest();
+  return commit({.rows = {std::move(row)}, .durable = true});
 }
 
 Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
@@ -164,11 +165,11 @@ Result<Image> SqliteJournal::load(std::int64_t now_unix_s) {
   if (was_restored_) marks_ = higher(marks_, ids_issued_before(now_unix_s));
   image.reserved = marks_;
   for (const auto& [id, row] : image.leases) {
-    note_recorded(row);
+    waiting_.note_recorded(row);
     if (row.state != LeaseState::Fenced) not_fenced_.insert(id);
   }
-  for (const auto& [id, row] : image.extents) note_recorded(row);
-  for (const auto& [id, row] : image.regions) note_recorded(row);
+  for (const auto& [id, row] : image.extents) waiting_.note_recorded(row);
+  for (const auto& [id, row] : image.regions) waiting_.note_recorded(row);
   (void)components_.reserve.grow_to(reserve_wanted());  // on failure the old reserve remains
   return image;
 }
@@ -177,7 +178,7 @@ Result<void> SqliteJournal::write(const Batch& batch) {
   count_leases(batch);
   Result<void> written = try_write(batch);
   if (is_disk_full(written) && may_use_reserve(batch)) written = commit_on_reserve(batch);
-  if (!written) queue_rows(batch);
+  if (!written) waiting_.add(batch, machine_unix_ms());
   return written;
 }
 
@@ -203,7 +204,7 @@ void SqliteJournal::wait_for_short_log(const Batch& batch) {
   const std::uint64_t pages = components_.database.log_pages();
   awaited_pages_ = std::min(awaited_pages_, pages);  // the log restarted
   if (pages < std::max(kLongLogPages, awaited_pages_ + kCheckpointPages)) return;
-  if (has_revocations(batch)) return;
+  if (waiting_.has_revocations(batch)) return;
   awaited_pages_ = pages;
   components_.checkpointer->wait_for_move(kMoveTimeout);
 }
@@ -234,6 +235,35 @@ Result<wire::AuditPage> SqliteJournal::audit_page(const wire::AuditList& request
   return components_.audit->page(request);
 }
 
+std::optional<wire::LeaseCounts> SqliteJournal::lease_counts(const TenantId& tenant) const {
+  const wire::TenantHead* head = components_.audit->tenants().find(tenant.value);
+  return head == nullptr ? std::nullopt : std::optional(head->leases);
+}
+
+Result<wire::DsseEnvelope> SqliteJournal::audit_head(const wire::AuditHeadQuery& query) {
+  TRY(components_.signer.create_if_missing());
+  wire::AuditHead head = TRY(components_.audit->signed_part(query.tenant));
+  head.waiting = waiting_.lease_records();
+  return components_.signer.sign(std::move(head));
+}
+
+Result<wire::AuditKeys> SqliteJournal::audit_keys() {
+  TRY(components_.signer.create_if_missing());
+  wire::AuditKeys keys;
+  keys.keys = components_.signer.links();
+  return keys;
+}
+
+/// If the chain's record of the new key cannot be written, the next start writes it.
+Result<wire::AuditKeys> SqliteJournal::rotate_audit_key(const wire::AuditKeyRotate& rotate) {
+  TRY(components_.signer.create_if_missing());
+  if (rotate.key == components_.signer.key_id()) {
+    TRY(components_.signer.rotate());
+    (void)write_key();
+  }
+  return audit_keys();
+}
+
 /// A failure refuses only grants: without a grant no token is signed, and a fence must not be
 /// delayed.
 Result<void> SqliteJournal::raise_marks(const Batch& batch) {
@@ -262,24 +292,16 @@ std::uint64_t SqliteJournal::log_bytes(const Batch& batch) const {
 /// Only revocations and fences may use the reserve. The end of a lease that is not on disk, because
 /// its grant was refused, does not count.
 bool SqliteJournal::may_use_reserve(const Batch& batch) const {
-  return !batch.has_grants && components_.reserve.size_bytes() != 0 && has_revocations(batch);
-}
-
-bool SqliteJournal::has_revocations(const Batch& batch) const {
-  const auto revokes = [this](const Row& row) {
-    const auto* lease = std::get_if<LeaseRow>(&row);
-    return lease != nullptr && lease->state != LeaseState::Live && recorded_.contains(lease->id);
-  };
-  return std::ranges::any_of(batch.rows, revokes) ||
-         std::ranges::any_of(waiting_, revokes, &std::pair<const RowKey, Row>::second);
+  return !batch.has_grants && components_.reserve.size_bytes() != 0 &&
+         waiting_.has_revocations(batch);
 }
 
 Result<void> SqliteJournal::commit(const Batch& batch) {
-  const bool durable = batch.durable || waiting_is_durable_;
+  const bool durable = batch.durable || waiting_.is_durable();
   if (durable) TRY(components_.statements.sync_full.run());
   Result<void> written = components_.statements.begin.run();
   if (written) written = write_rows(batch);
-  if (written) written = components_.audit->remove_excess();
+  if (written) written = components_.audit->finish();
   if (written) written = components_.statements.commit.run();
   // This fails after errors for which SQLite has already rolled back.
   if (!written) (void)components_.statements.rollback.run();
@@ -291,10 +313,7 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
     return written;
   }
   publish_audit_head();
-  for (const auto& [key, row] : waiting_) note_recorded(row);
-  for (const Row& row : batch.rows) note_recorded(row);
-  waiting_.clear();
-  waiting_is_durable_ = false;
+  waiting_.written(batch);
   if (batch.synced_later) components_.checkpointer->sync_log();
   checkpoint_if_due();
   return {};
@@ -318,41 +337,10 @@ void SqliteJournal::checkpoint_if_due() {
 }
 
 Result<void> SqliteJournal::write_rows(const Batch& batch) {
-  for (const auto& [key, row] : waiting_) TRY(components_.tables.write(row));
+  if (waiting_.gap()) TRY(components_.audit->append(*waiting_.gap()));
+  TRY(waiting_.for_each([this](const Row& row) { return components_.tables.write(row); }));
   for (const Row& row : batch.rows) TRY(components_.tables.write(row));
   return {};
-}
-
-void SqliteJournal::note_recorded(const Row& row) {
-  if (is_end(row)) {
-    recorded_.erase(key_of(row));
-  } else if (may_end(row)) {
-    recorded_.insert(key_of(row));
-  }
-}
-
-SqliteJournal::RowKey SqliteJournal::key_of(const Row& row) {
-  return std::visit(
-      [&](const auto& each) -> RowKey {
-        if constexpr (requires { id_of(each); }) return id_of(each);
-        return std::pair(row.index(), is_record(row) ? ++records_ : 0);
-      },
-      row);
-}
-
-/// Rows of an object that ended before it was on disk are dropped, so that repeated refused grants
-/// do not accumulate rows.
-void SqliteJournal::queue_rows(const Batch& batch) {
-  waiting_is_durable_ = waiting_is_durable_ || batch.durable || batch.synced_later;
-  for (const Row& row : batch.rows) {
-    if (std::holds_alternative<UsageRow>(row)) continue;
-    const RowKey key = key_of(row);
-    if (is_end(row) && !recorded_.contains(key)) {
-      waiting_.erase(key);
-    } else {
-      waiting_.insert_or_assign(key, row);
-    }
-  }
 }
 
 void SqliteJournal::count_leases(const Batch& batch) {

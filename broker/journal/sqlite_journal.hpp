@@ -12,20 +12,18 @@
 /// https://sqlite.org/pragma.html#pragma_synchronous
 #pragma once
 
-#include <map>
 #include <memory>
-#include <set>
 #include <unordered_set>
-#include <utility>
-#include <variant>
 
 #include "broker/journal/audit_log.hpp"
+#include "broker/journal/audit_signer.hpp"
 #include "broker/journal/checkpointer.hpp"
 #include "broker/journal/high_water_marks_file.hpp"
 #include "broker/journal/journal.hpp"
 #include "broker/journal/reserve_file.hpp"
 #include "broker/journal/space_shortage.hpp"
 #include "broker/journal/tables.hpp"
+#include "broker/journal/waiting_rows.hpp"
 
 namespace leasehold::journal {
 
@@ -45,11 +43,16 @@ class SqliteJournal final : public Journal {
   /// a backup.
   bool was_restored() const { return was_restored_; }
   const AuditLog& audit() const { return *components_.audit; }
+  const AuditSigner& signer() const { return components_.signer; }
 
   Result<void> write(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
       std::size_t at_most) override;
   Result<wire::AuditPage> audit_page(const wire::AuditList& request) override;
+  std::optional<wire::LeaseCounts> lease_counts(const TenantId& tenant) const override;
+  Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery& query) override;
+  Result<wire::AuditKeys> audit_keys() override;
+  Result<wire::AuditKeys> rotate_audit_key(const wire::AuditKeyRotate& rotate) override;
 
   /// Number of rows that wait for disk space.
   std::size_t waiting() const { return waiting_.size(); }
@@ -72,6 +75,7 @@ class SqliteJournal final : public Journal {
   struct Components {
     Database database;  // first, so that it is destroyed after the statements
     std::unique_ptr<AuditLog> audit;
+    AuditSigner signer;
     Tables tables;
     Statements statements;
     ReserveFile reserve;
@@ -80,35 +84,26 @@ class SqliteJournal final : public Journal {
   };
   explicit SqliteJournal(Components components) : components_(std::move(components)) {}
 
+  /// Creates the key of the audit chain, if there is none.
+  Result<void> prepare_key();
+  Result<void> write_key();
   Result<void> try_write(const Batch& batch);
   Result<void> write_new(const Batch& batch);
   Result<void> commit(const Batch& batch);
   Result<void> commit_on_reserve(const Batch& batch);
   Result<void> raise_marks(const Batch& batch);
-  bool has_revocations(const Batch& batch) const;
   bool may_use_reserve(const Batch& batch) const;
   std::uint64_t log_bytes(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
   void publish_audit_head();
   void checkpoint_if_due();
   void wait_for_short_log(const Batch& batch);
-  void note_recorded(const Row& row);
-  void queue_rows(const Batch& batch);
   void count_leases(const Batch& batch);
   std::uint64_t reserve_wanted() const;
 
-  /// Identifies what a newer row replaces: an object, or one of the rows that exist once (the index
-  /// of its type, 0). No row replaces a record, which has the index of its type and a number.
-  using RowKey = std::variant<TenantId, ApiKeyId, AdapterName, AttachmentId, LeaseId, ExtentId,
-                              RegionId, std::pair<std::size_t, std::uint64_t>>;
-  RowKey key_of(const Row& row);
-
   Components components_;
-  std::set<RowKey> recorded_;  ///< Leases, extents and regions that are on disk.
+  WaitingRows waiting_;
   std::unordered_set<LeaseId> not_fenced_;
-  std::map<RowKey, Row> waiting_;
-  bool waiting_is_durable_ = false;
-  std::uint64_t records_ = 0;  ///< Number of records that had to wait.
   SpaceShortage no_space_;
   SpaceShortage no_space_for_grants_;  ///< Grants also need space for the reserve.
   bool was_restored_ = false;

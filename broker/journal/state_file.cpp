@@ -105,4 +105,24 @@ Result<void> write_state_file(const std::string& path,
   return {};
 }
 
+Result<std::optional<std::string>> read_secret_file(const std::string& path,
+                                                    std::size_t max_bytes) {
+  constexpr mode_t kGroupAndOthers = 0077;
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno == ENOENT) return std::nullopt;
+  if (!fd) return state_file_error(path, errno);
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return fail_errno(Errc::SystemError, path, errno);
+  if ((status.st_mode & kGroupAndOthers) != 0 || status.st_uid != ::geteuid()) {
+    return fail(Errc::PermissionDenied,
+                fmt::format("{} has mode {:o} and owner {}; set mode 0600 and owner {}", path,
+                            status.st_mode & 0777, status.st_uid, ::geteuid()));
+  }
+  std::string text(max_bytes + 1, '\0');
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  if (got < 0) return fail_errno(Errc::SystemError, path, errno);
+  text.resize(static_cast<std::size_t>(got));
+  return text;
+}
+
 }  // namespace leasehold::journal

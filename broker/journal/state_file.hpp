@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/machine/unique_fd.hpp"
@@ -33,5 +34,10 @@ Result<FileIdentity> identity_of(const UniqueFd& file, const std::string& path);
 /// Errors: those of state_file_error.
 Result<void> write_state_file(const std::string& path,
                               const std::function<std::string(const FileIdentity&)>& text_of);
+
+/// Reads a file with a secret; nothing if there is none. Reads at most one byte more than
+/// `max_bytes`. Errors: PermissionDenied if the file belongs to another user or other users may use
+/// it; those of state_file_error.
+Result<std::optional<std::string>> read_secret_file(const std::string& path, std::size_t max_bytes);
 
 }  // namespace leasehold::journal

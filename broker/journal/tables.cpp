@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t kApplicationId = 0x4c53'484a;  // "LSHJ"
 
 /// Records are not read back as rows, so their tables have no description. `usage_source` has the
-/// newest number of each worker's usage records; `meta` belongs to the audit log.
+/// newest number of each worker's usage records; `meta` and `audit_tenant` belong to the audit log.
 constexpr std::string_view kRecordTables = R"sql(
 CREATE TABLE operator_action (
   operator_action INTEGER PRIMARY KEY,
@@ -31,6 +31,10 @@ CREATE TABLE operator_action (
 CREATE TABLE audit_record (
   sequence INTEGER PRIMARY KEY, at_unix_ms INTEGER NOT NULL, content TEXT NOT NULL,
   hash TEXT NOT NULL);
+CREATE TABLE audit_tenant (
+  tenant TEXT PRIMARY KEY, records INTEGER NOT NULL, hash TEXT NOT NULL,
+  unix_ms INTEGER NOT NULL, granted INTEGER NOT NULL, open INTEGER NOT NULL,
+  quarantined INTEGER NOT NULL, held INTEGER NOT NULL, erased INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE usage_source (attachment INTEGER PRIMARY KEY, number INTEGER NOT NULL);
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 )sql";
@@ -314,6 +318,9 @@ struct Tables::Statements {
   }
   Result<void> write(const UsageRow& row) { return audit.append(row); }
   Result<void> write(const RevocationRow& row) { return audit.append(row); }
+  Result<void> write(const LeaseGrantedRow& row) { return audit.append(row); }
+  Result<void> write(const LeaseErasedRow& row) { return audit.append(row); }
+  Result<void> write(const AuditKeyRow& row) { return audit.append(row); }
   Result<void> write(const OperatorActionRow& row) {
     return add_operator_action.run(row.at_boottime_ns, row.uid, row.action, row.object, row.reason,
                                    row.done);

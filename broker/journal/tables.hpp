@@ -12,7 +12,7 @@ namespace leasehold::journal {
 
 /// Value of `PRAGMA user_version`. Every change of a table needs a new version; a broker refuses a
 /// file with another version.
-inline constexpr std::int64_t kSchemaVersion = 23;
+inline constexpr std::int64_t kSchemaVersion = 24;
 
 /// Creates the tables of a new file in one transaction. Errors: FileCorrupt for a database that is
 /// not a journal, is damaged, or has another version; those of Database.

@@ -108,8 +108,12 @@ void resume_pending_work(Decision& decision, const Facts& facts, const Restored&
   verify_extents(decision, returned);
 }
 
-void touch_dropped(Decision& decision, const Restored& restored) {
-  for (const LeaseId id : restored.stale_leases) decision.touch(id);
+void touch_dropped(Decision& decision, const journal::Image& image, const Restored& restored) {
+  for (const LeaseId id : restored.stale_leases) {
+    decision.touch(id);
+    const journal::LeaseRow& row = image.leases.at(id);
+    if (row.scope != wire::LeaseScope::Engine) decision.touched.closed.push_back({id, row.tenant});
+  }
   for (const ExtentId id : restored.dropped_extents) decision.touch(id);
   for (const RegionId id : restored.dropped_regions) decision.touch(id);
 }
@@ -120,7 +124,7 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
   const auto restarted = RecoveryObserver::observe(image.boot_id, facts.boot_id);
   Restored restored = TRY(restore(image, facts, std::move(config), restarted.has_value()));
   Decision decision(restored.state, facts.now);
-  touch_dropped(decision, restored);
+  touch_dropped(decision, image, restored);
   if (restarted) {
     fence_after_reboot(decision, *restarted);
   } else {

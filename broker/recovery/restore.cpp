@@ -57,6 +57,14 @@ ExtentState state_of(const ExtentRow& row, LeaseState lease) {
   return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
 }
 
+/// The account of the extent as the audit chain has it, which the row tells.
+ExtentAccount account_of(const ExtentRow& row) {
+  ExtentAccount account{.lease = row.lease, .tenant = row.tenant, .pool = row.pool};
+  if (row.state == ExtentState::Held) account.fate = MemoryFate::Held;
+  if (row.state == ExtentState::Quarantined) account.fate = MemoryFate::Quarantined;
+  return account;
+}
+
 /// Returns nothing if the memory is not quarantined, or if its quarantine was journaled without
 /// details.
 std::optional<Quarantine> quarantine_of(const journal::QuarantineColumns& columns) {
@@ -163,6 +171,7 @@ class Restorer {
 
   void restore(const LeaseRow& written) {
     LeaseRow row = written;
+    if (machine_restarted_) row.revoked_ns = row.fenced_ns = 0;  // times of another boot
     bool word_older = true;
     if (facts_.table) {
       if (row.id.slot >= facts_.table->size()) return out_.stale_leases.push_back(row.id);
@@ -225,15 +234,14 @@ class Restorer {
       }
       const bool quarantined = row.state == ExtentState::Quarantined;
       if (machine_restarted_ || (lease == nullptr && !quarantined)) {
-        out_.dropped_extents.push_back(id);
+        drop(row);
         continue;
       }
-      const ExtentState state_now = quarantined ? row.state : state_of(row, lease->state());
-      state.extents.restore(id, {.state = state_now,
-                                 .lease = row.lease,
-                                 .pool = row.pool,
-                                 .quarantine = quarantine_of(row.quarantine),
-                                 .unavailable = true});
+      ExtentRecord extent{account_of(row)};
+      extent.state = quarantined ? row.state : state_of(row, lease->state());
+      extent.quarantine = quarantine_of(row.quarantine);
+      extent.unavailable = true;
+      state.extents.restore(id, extent);
       if (!quarantined) state.leases.at(row.lease).extents.push_back(id);
     }
   }
@@ -241,13 +249,20 @@ class Restorer {
   /// Restores device memory that is held for a worker. It counts as used until that worker exits,
   /// and no other worker gets it.
   void restore_held(const ExtentRow& row) {
-    if (out_.state.workers.find(row.quarantine.worker) == nullptr) {
-      return out_.dropped_extents.push_back(row.id);
-    }
-    out_.state.extents.restore(row.id, {.state = ExtentState::Held,
-                                        .lease = row.lease,
-                                        .unavailable = true,
-                                        .lent_to = row.quarantine.worker});
+    if (out_.state.workers.find(row.quarantine.worker) == nullptr) return drop(row);
+    ExtentRecord extent{account_of(row)};
+    extent.state = ExtentState::Held;
+    extent.unavailable = true;
+    extent.lent_to = row.quarantine.worker;
+    out_.state.extents.restore(row.id, extent);
+  }
+
+  /// The memory does not exist any more, or no process has it.
+  void drop(const ExtentRow& row) {
+    out_.dropped_extents.push_back(row.id);
+    ExtentAccount account = account_of(row);
+    out_.state.extents.accounts().restore(account);
+    out_.state.extents.accounts().settle(account, MemoryFate::FreedUnchecked);
   }
 
   void restore(const RegionRow& row) {

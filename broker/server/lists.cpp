@@ -66,10 +66,12 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
 
 Result<Json> query_tenants(const ListSources& sources, const Json& params) {
   const auto request = TRY(wire::TenantList::from_json(params));
-  if (request.tenant)
-    return page_of(view_of_tenant(sources.state, *request.tenant, sources.clock.now()), 1);
-  return page_of(tenant_views(sources.state, request.after, request.limit + 1, sources.clock.now()),
-                 request.limit);
+  const TimePoint now = sources.clock.now();
+  auto views = request.tenant ? view_of_tenant(sources.state, *request.tenant, now)
+                              : tenant_views(sources.state, request.after, request.limit + 1, now);
+  for (wire::TenantView& view : views)
+    view.leases = sources.journal.lease_counts(view.policy.tenant);
+  return page_of(views, request.tenant ? 1 : request.limit);
 }
 
 Result<Json> query_keys(const ListSources& sources, const Json& params) {
@@ -231,6 +233,20 @@ Result<Json> query_audit_records(const ListSources& sources, const Json& params)
   return TRY(sources.journal.audit_page(request)).to_json();
 }
 
+Result<Json> query_audit_head(const ListSources& sources, const Json& params) {
+  const auto query = TRY(wire::AuditHeadQuery::from_json(params));
+  return TRY(sources.journal.audit_head(query)).to_json();
+}
+
+Result<Json> query_audit_keys(const ListSources& sources, const Json&) {
+  return TRY(sources.journal.audit_keys()).to_json();
+}
+
+Result<Json> rotate_audit_key(const ListSources& sources, const Json& params) {
+  const auto rotate = TRY(wire::AuditKeyRotate::from_json(params));
+  return TRY(sources.journal.rotate_audit_key(rotate)).to_json();
+}
+
 Result<control::Payload> open_extent(const ListSources& sources, const Json& params) {
   if (!sources.allow_memory_check) {
     return fail(Errc::PermissionDenied,
@@ -267,6 +283,9 @@ constexpr Query kQueries[] = {
     {"tenant.check", Role::Worker, answer<query_removed_tenants>},
     {"operator_action.list", Role::Operator, answer<query_operator_actions>},
     {"audit.list", Role::Operator, answer<query_audit_records>},
+    {wire::AuditHeadQuery::kMethod, Role::Operator, answer<query_audit_head>},
+    {wire::AuditKeyQuery::kMethod, Role::Operator, answer<query_audit_keys>},
+    {wire::AuditKeyRotate::kMethod, Role::Operator, answer<rotate_audit_key>},
     {"extent.open", Role::Operator, open_extent},
 };
 

@@ -21,7 +21,7 @@ void finish_extent(Decision& decision, LeaseRecord* record,
                    const ExtentsVerified::Entry& verified) {
   if (record != nullptr) std::erase(record->extents, verified.extent);
   if (verified.allocated_bytes == 0) {
-    decision.state.extents.move(verified.extent, ExtentState::Free);
+    decision.state.extents.free(verified.extent, fate_of_empty(decision.state, verified.extent));
     return record_extent(decision, verified.extent, nullptr);
   }
   if (record != nullptr) ++record->quarantined_extents;

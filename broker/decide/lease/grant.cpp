@@ -85,8 +85,8 @@ void send_grants(Decision& decision, LeaseRecord& record, MemoryPool pool,
 }
 
 void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest& request) {
-  const std::vector<ExtentId> taken =
-      decision.state.extents.take(request.pool, request.count, record.id(), record.worker());
+  const std::vector<ExtentId> taken = decision.state.extents.take(
+      request.pool, request.count, {record.id(), record.tenant, record.worker()});
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
   if (!decision.state.config.is_on_device(request.pool)) {

@@ -32,7 +32,7 @@ void hold_extent(Decision& decision, ExtentId id, bool cleared) {
 void free_extent(Decision& decision, ExtentId id) {
   const auto owner = decision.state.leases.find(decision.state.extents.find(id)->lease);
   const bool listed = owner && std::erase((*owner)->extents, id) != 0;
-  decision.state.extents.move(id, ExtentState::Free);
+  decision.state.extents.free(id, MemoryFate::NeverLent);
   record_extent(decision, id, nullptr);
   if (listed) close_if_returned(decision, **owner);
 }

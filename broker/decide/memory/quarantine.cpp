@@ -185,7 +185,9 @@ void finish_release(Decision& decision, const ExtentsVerified::Entry& verified) 
   const PendingRelease pending_release = *quarantine.pending_release;
   extents.move(verified.extent, ExtentState::Scrubbing);
   record_extent(decision, verified.extent, nullptr);
-  extents.move(verified.extent, ExtentState::Free);
+  extents.free(verified.extent, verified.allocated_bytes == 0
+                                    ? fate_of_empty(decision.state, verified.extent)
+                                    : MemoryFate::FreedUnchecked);
   record_extent(decision, verified.extent, nullptr);
   accept_release(decision, object, pending_release, extents.extent_size_bytes());
 }

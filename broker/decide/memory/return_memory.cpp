@@ -55,6 +55,13 @@ void verify_extents(Decision& decision, std::span<const ExtentId> extents, bool 
   }
 }
 
+MemoryFate fate_of_empty(const State& state, ExtentId id) {
+  const ExtentRecord& extent = *state.extents.find(id);
+  if (extent.unavailable) return MemoryFate::FreedUnchecked;
+  return state.config.is_on_device(extent.pool) ? MemoryFate::ReleasedByDriver
+                                                : MemoryFate::VerifiedZero;
+}
+
 void close_region(Decision& decision, const WeightsRegion& region) {
   const RegionId id = region.id;
   record_region(decision, region, "Free");
@@ -101,6 +108,8 @@ void close_if_returned(Decision& decision, LeaseRecord& record) {
   }
   decision.state.requests.release(record.request, record.id());
   decision.state.leases.close(record);
+  if (record.scope != wire::LeaseScope::Engine)
+    decision.touched.closed.push_back({record.id(), record.tenant});
   decision.touch(record.id());
   const Worker* worker = decision.state.workers.find(record.worker());
   if (worker == nullptr || worker->state == WorkerState::Gone) {

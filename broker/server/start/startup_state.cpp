@@ -28,6 +28,7 @@ BrokerConfig config_of(const BrokerOptions& options, const LentDevice& device,
                        .adopt_grace = options.adopt_grace,
                        .worker = options.worker_timeout},
           .token_key = key,
+          .lends_spill = !options.spill_dir.empty(),
           .device = device.name,
           .device_uuid = device.uuid};
 }
@@ -119,6 +120,14 @@ void warn_of_weights_over_capacity(const WeightsStore& weights) {
       weights.held_bytes(), weights.capacity_bytes());
 }
 
+void log_audit_key(const journal::AuditSigner& signer) {
+  if (!signer.is_replacement()) return;
+  spdlog::warn(
+      "the file audit-key of the state directory was lost: audit heads are signed with a new key, "
+      "which no earlier key vouches for; give its public key to your auditors key={}",
+      signer.newest().key);
+}
+
 void log_audit(const journal::AuditLog& audit) {
   if (audit.head_missing_after() != 0) {
     spdlog::warn(
@@ -144,6 +153,7 @@ Result<StartupState> load_startup_state(const BrokerOptions& options, const Lent
                                                        .days = options.audit_days,
                                                        .trust_clock = options.audit_trust_clock}));
   log_audit(journal->audit());
+  log_audit_key(journal->signer());
   const journal::Image image = TRY(journal->load(std::time(nullptr)));
   if (journal->was_restored()) {
     spdlog::warn(

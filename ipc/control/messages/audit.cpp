@@ -2,6 +2,7 @@
 #include "ipc/control/messages/audit.hpp"
 
 #include "ipc/control/messages/codec.hpp"
+#include "ipc/control/messages/lease_counts.hpp"
 #include "ipc/control/messages/limits.hpp"
 
 namespace leasehold::wire {
@@ -64,14 +65,6 @@ void describe(Is<DsseEnvelope> auto& m, auto& fields) {
 
 void describe(Is<AuditHeadQuery> auto& m, auto& fields) {
   fields.field("tenant", m.tenant, TextRule::NameOrEmpty);
-}
-
-void describe(Is<LeaseCounts> auto& m, auto& fields) {
-  fields.field("granted", m.granted);
-  fields.field("open", m.open);
-  fields.field("quarantined", m.quarantined);
-  fields.field("held", m.held);
-  fields.field("erased", m.erased);
 }
 
 void describe(Is<TenantHead> auto& m, auto& fields) {

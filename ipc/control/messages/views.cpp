@@ -3,6 +3,7 @@
 
 #include "ipc/control/messages/cell/cell_part.hpp"
 #include "ipc/control/messages/codec.hpp"
+#include "ipc/control/messages/lease_counts.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/tenant_policy.hpp"
 #include "ipc/control/messages/tenant_served.hpp"
@@ -120,6 +121,7 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.field("rebinds", m.rebinds);
   fields.with_default("tokens_today", m.tokens_today, std::uint64_t{0});
   fields.field("part", m.part);
+  fields.field("leases", m.leases);
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/ids.hpp"
+#include "ipc/control/messages/audit.hpp"
 #include "ipc/control/messages/cell/cell.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/control/messages/operator.hpp"
@@ -133,6 +134,9 @@ struct TenantView : Message<TenantView> {
   RebindSummary rebinds;
   std::uint64_t tokens_today = 0;  ///< In this day of UTC, by usage records. May be missing.
   std::optional<CellPart> part;    ///< Only of a tenant of a cell.
+  /// Its leases since the first, by their records in the audit chain. Missing without a state
+  /// directory and before the first lease.
+  std::optional<LeaseCounts> leases;
 };
 
 /// What an operator did; see events::OperatorAction.

@@ -8,7 +8,7 @@ using namespace leasehold;
 
 namespace {
 
-constexpr LeaseId kOwner{.slot = 1, .generation = 1};
+const Borrower kOwner{.lease = {.slot = 1, .generation = 1}};
 
 }  // namespace
 
@@ -31,7 +31,7 @@ TEST_CASE("extents: every byte is in exactly one state") {
   pool.move(taken[0], ExtentState::Draining);
   pool.move(taken[0], ExtentState::Scrubbing);
   pool.move(taken[1], ExtentState::Scrubbing);
-  pool.move(taken[1], ExtentState::Free);
+  pool.free(taken[1], MemoryFate::VerifiedZero);
 
   pool.check_conservation();
   const auto bytes = pool.bytes_by_state();
@@ -46,7 +46,7 @@ TEST_CASE("extents: an id names one object and is not used again") {
   pool.choose_size(kTestBlockBytes);
   const ExtentId first = pool.take(MemoryPool::Kv, 1, kOwner).front();
   pool.move(first, ExtentState::Scrubbing);
-  pool.move(first, ExtentState::Free);
+  pool.free(first, MemoryFate::VerifiedZero);
   CHECK(pool.take(MemoryPool::Kv, 1, kOwner).front() != first);
 }
 

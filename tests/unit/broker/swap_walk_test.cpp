@@ -169,11 +169,13 @@ class SwapWalk {
       const auto [known, fresh] = pools_.try_emplace(id, extent.pool);
       CHECK(known->second == extent.pool);
     }
+    CHECK(world_.ledger.mismatch(world_.journal) == "");
   }
 
   void finish() {
     while (!workers_.empty()) lose_worker();
     CHECK(world_.state.extents.records().empty());
+    CHECK(world_.ledger.granted == world_.ledger.erased);
     for (const MemoryPool pool : kMemoryPools) {
       const auto bytes = world_.state.extents.bytes_by_state(pool);
       CHECK(bytes[static_cast<std::size_t>(ExtentState::Free)] ==

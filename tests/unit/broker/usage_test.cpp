@@ -22,15 +22,6 @@ struct UsageWorld : ServingWorld {
   CallId report(std::vector<wire::UsageRecord> records, ConnectionId from = kWorkerSocket) {
     return call(from, wire::UsageReport{.records = std::move(records)});
   }
-  template <class Row>
-  std::vector<Row> rows() const {
-    std::vector<Row> found;
-    for (const auto& written : performed<effect::Journal>()) {
-      for (const journal::Row& row : written.batch.rows)
-        if (const auto* wanted = std::get_if<Row>(&row)) found.push_back(*wanted);
-    }
-    return found;
-  }
 };
 
 }  // namespace

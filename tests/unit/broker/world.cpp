@@ -83,6 +83,7 @@ World::World(Recovered recovered, World& before, bool table_kept)
       table(table_kept ? std::move(before.table)
                        : LeaseTable::create(state.config.slot_count).value()),
       journal(before.journal),
+      ledger(before.ledger),
       next_request_(before.next_request_) {
   if (table_kept) segments_ = std::move(before.segments_);
   for (const auto& word : recovered.words) table.restore(word.lease, word.to, word.reason);
@@ -208,7 +209,10 @@ void World::perform(const effect::Journal& effect) {
   unwritten_ = disk_full && (effect.batch.has_grants || effect.batch.durable ||
                              effect.batch.synced_later || has_usage);
   if (unwritten_) return;  // later rows replace these
-  for (const journal::Row& row : effect.batch.rows) apply(journal, row);
+  for (const journal::Row& row : effect.batch.rows) {
+    apply(journal, row);
+    ledger.add(row);
+  }
 }
 
 void World::perform(const effect::PublishGrant& effect) {

@@ -16,6 +16,7 @@
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "tests/support/exited_process.hpp"
+#include "tests/support/memory_ledger.hpp"
 
 namespace leasehold {
 
@@ -78,8 +79,9 @@ class World {
   std::deque<effect::SendReclaim> reclaims;
   std::deque<effect::SendFill> fills;
   std::map<CallId, Result<Answer>> answers;
-  journal::Image journal;      ///< What the next broker would start from.
-  std::set<ExtentId> objects;  ///< Extents that have a memory object.
+  journal::Image journal;        ///< What the next broker would start from.
+  testing::MemoryLedger ledger;  ///< Of the audit records that were written.
+  std::set<ExtentId> objects;    ///< Extents that have a memory object.
   std::vector<std::string> warnings;
 
   /// Decides the event and all events that follow, then checks the quiet watches.
@@ -125,6 +127,9 @@ class World {
 
   template <class Wanted>
   std::vector<Wanted> performed() const;
+  /// Journal rows of one kind that were written since the last `forget_effects`.
+  template <class Wanted>
+  std::vector<Wanted> rows() const;
   /// Events of one kind that the broker recorded, oldest first.
   template <class Wanted>
   std::vector<Wanted> recorded() const;
@@ -219,6 +224,16 @@ std::vector<Wanted> World::performed() const {
   std::vector<Wanted> found;
   for (const Effect& effect : effects) {
     if (const auto* wanted = std::get_if<Wanted>(&effect)) found.push_back(*wanted);
+  }
+  return found;
+}
+
+template <class Wanted>
+std::vector<Wanted> World::rows() const {
+  std::vector<Wanted> found;
+  for (const auto& written : performed<effect::Journal>()) {
+    for (const journal::Row& row : written.batch.rows)
+      if (const auto* wanted = std::get_if<Wanted>(&row)) found.push_back(*wanted);
   }
   return found;
 }

@@ -41,10 +41,6 @@ RevocationRow revocation(std::uint32_t slot) {
           .at_boottime_ns = 5};
 }
 
-std::unique_ptr<SqliteJournal> opened(const StateDir& dir, AuditLimits limits = {}) {
-  return SqliteJournal::open(dir.path(), limits).value();
-}
-
 void write_usages(SqliteJournal& journal, std::uint64_t first, std::uint64_t last) {
   for (std::uint64_t number = first; number <= last; ++number)
     journal.write({.rows = {usage(number)}}).value();

@@ -48,8 +48,8 @@ TEST_CASE("journal: a foreign file is refused and left unchanged") {
 TEST_CASE("journal: a file of another schema version is refused and left unchanged") {
   const StateDir dir;
   SqliteJournal::open(dir.path()).value();
-  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=22", "schema 22"),
-                                       std::pair("PRAGMA user_version=24", "schema 24"));
+  const auto [sql, version] = GENERATE(std::pair("PRAGMA user_version=23", "schema 23"),
+                                       std::pair("PRAGMA user_version=25", "schema 25"));
   run_sql(dir.file("journal.db"), sql);
   const auto before = std::filesystem::file_size(dir.file("journal.db"));
   CHECK(load_error(dir) == Errc::FileCorrupt);
@@ -74,8 +74,8 @@ TEST_CASE("journal: a change of the tables has a new schema version") {
   REQUIRE(sqlite3_exec(handle, sql, append, &tables, nullptr) == SQLITE_OK);
   sqlite3_close(handle);
   CAPTURE(tables);
-  CHECK(kSchemaVersion == 23);
-  CHECK(Checksum::of(tables.data(), tables.size()) == 0xB868'79EB'E253'DA70);
+  CHECK(kSchemaVersion == 24);
+  CHECK(Checksum::of(tables.data(), tables.size()) == 0x752B'2A0C'68B4'F30C);
 }
 
 TEST_CASE("journal: a value out of range is refused") {

@@ -23,6 +23,10 @@ class StateDir {
   TemporaryDirectory directory_ = TemporaryDirectory::create("journal").value();
 };
 
+inline std::unique_ptr<SqliteJournal> opened(const StateDir& dir, AuditLimits limits = {}) {
+  return SqliteJournal::open(dir.path(), limits).value();
+}
+
 /// Runs SQL on a database file without the journal.
 inline void run_sql(const std::string& path, const char* sql) {
   sqlite3* handle = nullptr;

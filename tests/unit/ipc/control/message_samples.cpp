@@ -199,8 +199,9 @@ std::vector<MessageSample> make_samples() {
              "preemptions":3,"cross_tenant_hits":0,"cached_blocks":9,"shared_hit_blocks":6},
            "rebinds":{"since_start":{"count":3,"p50_ns":1,"p99_ns":2,"max_ns":3},
              "last_minute":{"count":0,"p50_ns":0,"p99_ns":0,"max_ns":0}},
-           "part":{"incarnation":7,"revision":2,"may_run":4,"demand":3,"confirmed":false}})",
-          {"part"}),
+           "part":{"incarnation":7,"revision":2,"may_run":4,"demand":3,"confirmed":false},
+           "leases":{"granted":9,"open":1,"quarantined":2,"held":3,"erased":3}})",
+          {"part", "leases"}),
       sample<OperatorActionView>(
           "OperatorActionView",
           R"({"at_unix_s":1700000000,"uid":0,"action":"quarantine_release","object":"extent:5",
