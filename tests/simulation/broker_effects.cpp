@@ -92,11 +92,7 @@ void Broker::perform(const effect::Journal& effect) {
   Fiber::pause();
   disk_full_ = effect.batch.has_grants && deps_.machine.one_in(32);
   unwritten_.insert(unwritten_.end(), effect.batch.rows.begin(), effect.batch.rows.end());
-  if (!disk_full_) {
-    for (const journal::Row& row : std::exchange(unwritten_, {})) {
-      journal::apply(deps_.persistent.journal, row);
-    }
-  }
+  if (!disk_full_) write(std::exchange(unwritten_, {}));
   if (deps_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
 }
 

@@ -31,6 +31,19 @@ void trust_journal(const journal::Image& image, LeaseTable& table) {
 
 }  // namespace
 
+/// After each transaction the audit records and the other rows agree about each extent.
+void Broker::write(const std::vector<journal::Row>& rows) {
+  testing::MemoryLedger& ledger = deps_.persistent.ledger;
+  for (const journal::Row& row : rows) {
+    journal::apply(deps_.persistent.journal, row);
+    const bool is_lost = deps_.planted_bugs.erasure_unrecorded &&
+                         std::holds_alternative<journal::LeaseErasedRow>(row);
+    if (!is_lost) ledger.add(row);
+  }
+  const std::string wrong = ledger.mismatch(deps_.persistent.journal);
+  if (!wrong.empty()) violated(wrong);
+}
+
 void Broker::on_death() {
   fiber_.reset();
   scrubs_.clear();

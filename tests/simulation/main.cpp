@@ -58,7 +58,8 @@ bool enable_planted_bug(Options& options) {
       {"settle-immediately", &PlantedBugs::settle_immediately},
       {"mirror-not-awaited", &PlantedBugs::mirror_not_awaited},
       {"agent-does-not-clear", &PlantedBugs::agent_does_not_clear},
-      {"agent-fakes-free-bytes", &PlantedBugs::agent_fakes_free_bytes}};
+      {"agent-fakes-free-bytes", &PlantedBugs::agent_fakes_free_bytes},
+      {"erasure-unrecorded", &PlantedBugs::erasure_unrecorded}};
   if (options.planted_bug.empty()) return true;
   const auto found = all.find(options.planted_bug);
   if (found == all.end()) return false;

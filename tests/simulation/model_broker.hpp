@@ -23,6 +23,7 @@
 #include "tests/simulation/judge.hpp"
 #include "tests/support/exited_process.hpp"
 #include "tests/support/fiber.hpp"
+#include "tests/support/memory_ledger.hpp"
 
 namespace leasehold::simulation {
 
@@ -50,7 +51,8 @@ struct PlantedBugs {
   bool mirror_not_awaited = false;     ///< A launch does not wait for the mirror to be written.
   bool agent_does_not_clear = false;   ///< The agent reports cleared memory without clearing it.
   bool agent_fakes_free_bytes =
-      false;  ///< The agent reports a free figure that always looks right.
+      false;                        ///< The agent reports a free figure that always looks right.
+  bool erasure_unrecorded = false;  ///< A journal without the records of erasures.
 };
 
 class Broker;
@@ -59,10 +61,11 @@ class AgentClient;
 /// What persists when a broker dies. The next broker takes the table, the worker segments and the
 /// watched processes from the dead one itself.
 struct PersistentState {
-  Broker* broker = nullptr;    ///< The serving broker, or the last one.
-  bool store = false;          ///< The service manager keeps descriptors.
-  journal::Image journal;      ///< On disk.
-  std::set<RegionId> regions;  ///< Sealed weights in the store.
+  Broker* broker = nullptr;      ///< The serving broker, or the last one.
+  bool store = false;            ///< The service manager keeps descriptors.
+  journal::Image journal;        ///< On disk.
+  testing::MemoryLedger ledger;  ///< Of the audit records on disk.
+  std::set<RegionId> regions;    ///< Sealed weights in the store.
   /// By tenant: the request id that its next process continues, if that is resumable.
   std::map<std::string, std::uint64_t> texts;
   std::uint64_t next_text = 1;
@@ -214,6 +217,7 @@ class Broker : public Process {
 
   void live();
   void send_unmap(const effect::SendUnmap& effect);
+  void write(const std::vector<journal::Row>& rows);
   void recover();
   /// Takes the descriptors that came with the message before the core decides.
   Result<void> take_memory(const Connection& from, const wire::LeaseRedeliver& message);
