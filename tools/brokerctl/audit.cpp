@@ -89,6 +89,7 @@ Result<AuditVerdict> verify_audit(const Dependencies& dependencies) {
     for (const wire::AuditRecordView& record : page.records) {
       if (verdict.first == 0) verdict.first = record.sequence;
       check.add({record.sequence, record.content, record.hash});
+      if (record.content.contains(R"("record":"audit_gap")")) ++verdict.gaps;
     }
     return {};
   }));
@@ -196,6 +197,7 @@ Json audit_json(const AuditVerdict& verdict) {
           {"hash", verdict.last.hash},
           {"findings", verdict.findings},
           {"listed", std::move(findings)},
+          {"gaps", verdict.gaps},
           {"head_missing_after", verdict.state.head_missing_after},
           {"clock_ahead_ms", verdict.state.clock_ahead_ms}};
 }
@@ -216,7 +218,12 @@ std::string audit_notes(const AuditState& state) {
 }
 
 std::string audit_notes(const AuditVerdict& verdict) {
-  const std::string notes = audit_notes(verdict.state);
+  std::string notes = audit_notes(verdict.state);
+  if (verdict.gaps > 0)
+    notes += fmt::format(
+        "The disk was full {} times: records about leases were then written later, several as one. "
+        "See the records audit_gap in `brokerctl audit export`.\n",
+        verdict.gaps);
   if (verdict.findings > 0) return notes;
   return notes +
          "VERIFIED does not show that the end of the chain and the file audit_head were replaced "

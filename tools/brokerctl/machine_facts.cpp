@@ -41,7 +41,7 @@ bool exists(const std::string& path) {
 /// search.
 std::string file_not_writable_by(uid_t owner, const std::string& directory) {
   for (const char* name : {"journal.db", "journal.db-wal", "journal.db-shm", "journal.reserve",
-                           "high_water_marks", "audit_head", "token.key"}) {
+                           "high_water_marks", "audit_head", "audit-key", "token.key"}) {
     const std::string path = directory + '/' + name;
     struct stat found{};
     if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) continue;

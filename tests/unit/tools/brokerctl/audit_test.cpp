@@ -62,6 +62,16 @@ TEST_CASE("brokerctl audit verify: a sound chain is verified, and its last hash 
   CHECK(broker.calls.at(2).second == wire::Json{{"after", 2}});
 }
 
+TEST_CASE("brokerctl audit verify: times when the disk was full are counted") {
+  AuditBroker broker;
+  const auto gap = audit::next_record(broker.head, {{"record", "audit_gap"}, {"grants", 2}});
+  broker.records.push_back({.sequence = gap.sequence, .content = gap.content, .hash = gap.hash});
+  broker.head = {gap.sequence, gap.hash};
+  REQUIRE(broker.run_verb(VerifyAudit{}));
+  CHECK(broker.out.str().contains("The disk was full 1 times"));
+  CHECK(broker.exit_code == 0);
+}
+
 TEST_CASE("brokerctl audit verify: a changed record is named, with what to do, and exit code 1") {
   AuditBroker broker;
   broker.records[3].content.replace(broker.records[3].content.find("13"), 2, "12");
