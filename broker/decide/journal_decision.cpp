@@ -234,6 +234,7 @@ bool must_follow(const Effect& effect, bool revokes) {
 
 void journal_decision(Decision& decision) {
   journal::Batch batch = RowCollector(decision).take();
+  std::ranges::move(memory_rows(decision), std::back_inserter(batch.rows));
   std::vector<Effect>& effects = decision.effects();
   const bool revokes = std::ranges::any_of(
       effects, [](const Effect& each) { return stores_state(each, LeaseState::Revoked); });
@@ -245,7 +246,6 @@ void journal_decision(Decision& decision) {
   const bool acts = !operator_actions.empty();
   std::ranges::move(operator_actions, std::back_inserter(revokes ? later : batch.rows));
   if (acts && !revokes) batch.durable = true;
-  std::ranges::move(memory_rows(decision), std::back_inserter(batch.rows));
   if (!batch.rows.empty()) {
     batch.has_grants = std::ranges::any_of(effects, lends);
     const auto position = std::ranges::find_if(
