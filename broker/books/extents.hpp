@@ -41,7 +41,7 @@
 #include <vector>
 
 #include "broker/books/ids.hpp"
-#include "broker/books/memory_accounts.hpp"
+#include "broker/books/memory/memory_accounts.hpp"
 #include "broker/books/quarantine.hpp"
 #include "ipc/control/messages/common.hpp"
 #include "ipc/segment/extent_size.hpp"

@@ -5,7 +5,7 @@
 /// records is kept as its frontier: in memory for the newest record, on disk for the removed ones
 /// and at every kStoredLeaves-th record, from which a start computes the newest. Lifetime: the
 /// database outlives this object. Threads: one. Format: ipc/control/tokens/audit_chain.hpp,
-/// ipc/control/messages/erasure.hpp.
+/// ipc/control/messages/audit/erasure.hpp.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 /// What became of the memory of each lease, computed from the audit records of one tenant.
 ///
-/// The records are input. They describe accounts (ipc/control/messages/erasure.hpp); a record that
-/// does not fit the account of its lease is an error. Threads: one.
+/// The records are input. They describe accounts (ipc/control/messages/audit/erasure.hpp); a record
+/// that does not fit the account of its lease is an error. Threads: one.
 #pragma once
 
 #include <map>

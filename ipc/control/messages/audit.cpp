@@ -1,8 +1,8 @@
 // Records of usage, and the audit chain.
 #include "ipc/control/messages/audit.hpp"
 
+#include "ipc/control/messages/audit/lease_counts.hpp"
 #include "ipc/control/messages/codec.hpp"
-#include "ipc/control/messages/lease_counts.hpp"
 #include "ipc/control/messages/limits.hpp"
 
 namespace leasehold::wire {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ipc/control/messages/audit/erasure.hpp"
 #include "ipc/control/messages/common.hpp"
-#include "ipc/control/messages/erasure.hpp"
 
 namespace leasehold::wire {
 

@@ -1,9 +1,9 @@
 // Broker → operator: what the lists show.
 #include "ipc/control/messages/views.hpp"
 
+#include "ipc/control/messages/audit/lease_counts.hpp"
 #include "ipc/control/messages/cell/cell_part.hpp"
 #include "ipc/control/messages/codec.hpp"
-#include "ipc/control/messages/lease_counts.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/tenant_policy.hpp"
 #include "ipc/control/messages/tenant_served.hpp"

@@ -1,5 +1,5 @@
 /// The account of each lease's memory, as the audit chain has it
-/// (ipc/control/messages/erasure.hpp).
+/// (ipc/control/messages/audit/erasure.hpp).
 ///
 /// The book of extents reports each extent that is lent and each change of an extent's fate. A
 /// decision takes the changes and writes them as records. What is held or quarantined after its
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "broker/books/ids.hpp"
-#include "ipc/control/messages/erasure.hpp"
+#include "ipc/control/messages/audit/erasure.hpp"
 
 namespace leasehold {
 

@@ -1,5 +1,5 @@
 // Audit records about the memory of leases.
-#include "ipc/control/messages/erasure.hpp"
+#include "ipc/control/messages/audit/erasure.hpp"
 
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"

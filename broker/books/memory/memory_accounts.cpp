@@ -1,4 +1,4 @@
-#include "broker/books/memory_accounts.hpp"
+#include "broker/books/memory/memory_accounts.hpp"
 
 #include <algorithm>
 
