@@ -1,5 +1,6 @@
 // Performs the broker's effects on the simulated machine and reports them to the judge.
 #include "common/expects.hpp"
+#include "tests/simulation/adapters/adapter_judge.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_tenant.hpp"
@@ -167,6 +168,10 @@ void Broker::perform(const effect::ForgetWorker& effect) {
   const auto link = links_.find(effect.worker);
   if (link == links_.end()) return;
   link->second.kept = false;
+  for (const auto& [number, call] : pending_calls_) {
+    const bool is_its = call.connection == link->second.connection && !call.timed_out;
+    if (is_its && call.is_order) receive(call.failed({Errc::ConnectionLost, "closed"}));
+  }
   std::erase_if(pending_calls_, [&](const auto& entry) {
     return entry.second.connection == link->second.connection;
   });
@@ -189,6 +194,8 @@ void Broker::perform(const effect::SendGrant& effect) {
   for (const ExtentId extent : grant.extents) {
     deps_.judge.object_made(extent, grant);
   }
+  Connection* const taker = grant.adapter ? connection_to(effect.worker) : nullptr;
+  if (taker != nullptr) deps_.adapters->granted(grant, *taker->ends[Connection::kClient].process);
   send_grant(effect);
 }
 
@@ -282,83 +289,6 @@ void Broker::perform(const effect::NotifyDraining& effect) {
   if (tenant == nullptr) return;
   deps_.machine.send(way, Connection::kClient,
                      [tenant, notice = effect.draining] { tenant->on_draining(notice); });
-}
-
-// -------------------------------------------------------------------------------------------
-// memory
-
-bool Broker::scrub() {
-  if (scrubs_.empty()) return false;
-  const auto work = std::move(scrubs_.front());
-  scrubs_.pop_front();
-  work();
-  return true;
-}
-
-void Broker::perform(const effect::ClearExtents& effect) {
-  ensures(device_ != nullptr, "memory of the machine is punched, not cleared");
-  clear(effect.extents);
-}
-
-void Broker::perform(const effect::PunchExtents& effect) {
-  ensures(!device_ || effect.pool == MemoryPool::Swap, "memory of a card is not punched");
-  scrubs_.push_back([this, extents = effect.extents] {
-    for (const ExtentId extent : extents) deps_.judge.punched(extent);
-    deps_.machine.reach(FaultSite::BrokerScrubbed, *this);
-  });
-}
-
-void Broker::perform(const effect::VerifyExtents& effect) {
-  if (device_ && effect.pool == MemoryPool::Kv) return verify(effect);
-  too_late_.insert(effect.extents.begin(), effect.extents.end());
-  scrubs_.push_back([this, effect] {
-    ExtentsVerified verified;
-    for (const ExtentId extent : effect.extents) {
-      const std::uint64_t bytes = deps_.judge.verified(extent, effect.close_anyway);
-      verified.entries.push_back({extent, bytes, bytes == 0 || effect.close_anyway});
-    }
-    receive(std::move(verified));
-  });
-}
-
-void Broker::perform(const effect::CreateRegion& effect) {
-  std::optional<Error> refused;
-  if (disk_full_ || deps_.machine.one_in(32)) refused = Error{Errc::OutOfMemory, "no memory"};
-  if (device_ && !refused) return create_on_device(effect);
-  receive(RegionLent{effect.lease, refused});
-}
-
-void Broker::perform(const effect::ShareRegion& effect) {
-  std::optional<Error> refused;
-  if (disk_full_) refused = Error{Errc::DiskFull, "no room"};
-  receive(RegionLent{effect.lease, refused});
-}
-
-void Broker::perform(const effect::SealRegion& effect) {
-  std::optional<Error> refused;
-  if (!device_ && deps_.machine.one_in(8)) refused = Error{Errc::StillWritable, "mapped"};
-  if (device_) {
-    if (const auto sealed = device_->seal_region(effect.region); !sealed) refused = sealed.error();
-  }
-  if (!refused) deps_.persistent.regions.insert(effect.region);
-  receive(RegionSealed{effect.region, refused});
-}
-
-void Broker::perform(const effect::ScrubRegion& effect) {
-  if (device_) {
-    return device_->scrub_region(effect.region, [this, region = effect.region](auto allocated) {
-      receive(RegionScrubbed{region, allocated});
-    });
-  }
-  scrubs_.push_back([this, region = effect.region] {
-    const bool tainted = deps_.machine.one_in(2);  // the loader wrote after it had unmapped
-    receive(RegionScrubbed{region, tainted ? 4096u : 0u});
-  });
-}
-
-void Broker::perform(const effect::CloseRegion& effect) {
-  if (device_) device_->close_region(effect.region);
-  deps_.persistent.regions.erase(effect.region);
 }
 
 // ------------------------------------------------------------------------------------------

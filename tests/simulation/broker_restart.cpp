@@ -3,6 +3,7 @@
 
 #include "broker/decide/deciders.hpp"
 #include "broker/supervise/kept_slots.hpp"
+#include "tests/simulation/adapters/adapter_judge.hpp"
 #include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_broker.hpp"
 #include "tests/simulation/model_worker.hpp"
@@ -29,6 +30,11 @@ void trust_journal(const journal::Image& image, LeaseTable& table) {
   }
 }
 
+/// Planted: every adapter counts as filled.
+void take_for_filled(State& state) {
+  for (const LeaseId lease : state.leases.open_leases()) state.leases.at(lease).filled = true;
+}
+
 }  // namespace
 
 /// After each transaction the audit records and the other rows agree about each extent.
@@ -49,6 +55,7 @@ void Broker::on_death() {
   scrubs_.clear();
   if (agent_client_) agent_client_->end();
   deps_.judge.broker_died();
+  deps_.adapters->broker_died();
 }
 
 Broker::StartupState Broker::recover_state(Dependencies deps, Broker& before) {
@@ -91,6 +98,7 @@ Broker::Broker(Dependencies deps, Broker& before, StartupState startup)
       deps_(deps),
       handling_(true),
       to_recover_(std::move(startup.recovered.effects)) {
+  if (deps.planted_bugs.adapter_unfilled_kept) take_for_filled(state);
   restore_workers(before, startup.kept_workers);
   open_device();
   for (const Recovered::Word& word : startup.recovered.words) {

@@ -125,6 +125,35 @@ std::string_view name(TextEvent event) {
   return kNames[static_cast<std::size_t>(event)];
 }
 
+std::string_view name(AdapterEvent event) {
+  constexpr std::string_view kNames[kAdapterEventCount] = {
+      "an adapter was registered",
+      "an adapter got a new version",
+      "an adapter was removed",
+      "an adapter was loaded",
+      "an adapter was loaded again",
+      "an adapter left for lack of room",
+      "an adapter was unloaded",
+      "a replaced version left",
+      "a loaded adapter was revoked",
+      "an adapter was revoked while it was filled",
+      "a worker died while it filled an adapter",
+      "an unfilled adapter ended with its broker",
+      "a filled adapter was kept across a restart of the broker",
+      "an adapter was refused for a quota",
+      "an adapter was refused for lack of memory",
+      "an adapter's file had another digest",
+      "an adapter's file changed while it was read",
+      "an adapter was unknown to a tenant",
+      "a text was refused under another version",
+      "a text was ended by its adapter's lease",
+      "two tenants read a shared adapter together",
+      "a text went on under a version that was replaced or removed",
+      "a text under an adapter was whole",
+  };
+  return kNames[static_cast<std::size_t>(event)];
+}
+
 Coverage::Coverage() : met_(all_transitions().size()), happened_(all_transitions().size()) {}
 
 void Coverage::met(const Transition& transition, FaultColumn column) {
@@ -144,6 +173,7 @@ void Coverage::add(const Coverage& other) {
   for (std::size_t i = 0; i < restarts_.size(); ++i) restarts_[i] += other.restarts_[i];
   for (std::size_t i = 0; i < kCardEventCount; ++i) on_card_[i] += other.on_card_[i];
   for (std::size_t i = 0; i < kTextEventCount; ++i) of_texts_[i] += other.of_texts_[i];
+  for (std::size_t i = 0; i < kAdapterEventCount; ++i) of_adapters_[i] += other.of_adapters_[i];
 }
 
 std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
@@ -158,6 +188,8 @@ std::vector<std::string> Coverage::shortfalls(std::uint64_t least) const {
     require(name(static_cast<CardEvent>(i)), on_card_[i]);
   for (std::size_t i = 0; i < kTextEventCount; ++i)
     require(name(static_cast<TextEvent>(i)), of_texts_[i]);
+  for (std::size_t i = 0; i < kAdapterEventCount; ++i)
+    require(name(static_cast<AdapterEvent>(i)), of_adapters_[i]);
   for (std::size_t row = 0; row < met_.size(); ++row) {
     const Transition& transition = all_transitions()[row];
     if (counts_over_all_faults(transition)) {
@@ -204,6 +236,10 @@ std::string Coverage::table() const {
   text += "texts\n";
   for (std::size_t i = 0; i < kTextEventCount; ++i) {
     text += fmt::format("  {:>9}  {}\n", of_texts_[i], name(static_cast<TextEvent>(i)));
+  }
+  text += "adapters\n";
+  for (std::size_t i = 0; i < kAdapterEventCount; ++i) {
+    text += fmt::format("  {:>9}  {}\n", of_adapters_[i], name(static_cast<AdapterEvent>(i)));
   }
   text += "transitions: how often, and fewest meetings with any fault that can meet it\n";
   for (std::size_t row = 0; row < met_.size(); ++row) {

@@ -77,6 +77,35 @@ enum class TextEvent : std::uint8_t {
 inline constexpr int kTextEventCount = static_cast<int>(TextEvent::WholeAfterDeaths) + 1;
 std::string_view name(TextEvent event);
 
+/// What happened to adapters and to the texts under them.
+enum class AdapterEvent : std::uint8_t {
+  Registered,
+  Replaced,
+  Removed,
+  Loaded,
+  LoadedAgain,  ///< A content that the worker had loaded before.
+  EvictedForRoom,
+  Unloaded,
+  LeftAfterReplacement,
+  RevokedWhileLoaded,
+  RevokedWhileFilling,
+  WorkerDiedWhileFilling,
+  UnfilledEnded,  ///< After a restart of the broker.
+  Redelivered,    ///< Filled, after a restart of the broker.
+  OverQuota,
+  NoRoom,
+  OtherDigest,       ///< Of a file that was changed without a new version.
+  ChangedWhileRead,  ///< A file.
+  Unknown,           ///< Removed, or of another tenant.
+  OtherVersion,      ///< A text was not continued under a newer version.
+  RevokedInText,     ///< The lease of its adapter ended a text, which was sent again.
+  ReadTogether,      ///< Texts of two tenants read one shared adapter in a step.
+  OldVersionRead,    ///< A text went on under a version that had been replaced or removed.
+  WholeText,
+};
+inline constexpr int kAdapterEventCount = static_cast<int>(AdapterEvent::WholeText) + 1;
+std::string_view name(AdapterEvent event);
+
 /// Every transition of every table.
 const std::vector<Transition>& all_transitions();
 std::optional<std::size_t> index_of(const Transition& transition);
@@ -109,12 +138,13 @@ class Coverage {
   void happened(const Transition& transition);
   void happened(CardEvent event) { ++on_card_[static_cast<std::size_t>(event)]; }
   void happened(TextEvent event) { ++of_texts_[static_cast<std::size_t>(event)]; }
+  void happened(AdapterEvent event) { ++of_adapters_[static_cast<std::size_t>(event)]; }
   void broker_restarted(bool with_store) { ++restarts_[with_store]; }
   void triggered(FaultColumn column) { ++triggered_[index_of(column)]; }
   void add(const Coverage& other);
 
-  /// Pairs that can meet, and events of cards and texts, that happened fewer than `least` times,
-  /// one line each.
+  /// Pairs that can meet, and events of cards, texts and adapters, that happened fewer than `least`
+  /// times, one line each.
   std::vector<std::string> shortfalls(std::uint64_t least) const;
   /// Pairs declared impossible that met nevertheless: the declaration is wrong.
   std::vector<std::string> wrongly_impossible() const;
@@ -127,6 +157,7 @@ class Coverage {
   std::array<std::uint64_t, 2> restarts_{};
   std::array<std::uint64_t, kCardEventCount> on_card_{};
   std::array<std::uint64_t, kTextEventCount> of_texts_{};
+  std::array<std::uint64_t, kAdapterEventCount> of_adapters_{};
 };
 
 }  // namespace leasehold::simulation

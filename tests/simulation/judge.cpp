@@ -294,6 +294,8 @@ void Judge::freed(ExtentId extent) {
   if (is_on_card(found->second)) return freed_on_card(extent, found->second);
   if (found->second.tainted && found->second.open)
     violated("memory that was touched after its fence became free");
+  if (found->second.allocated && found->second.open)
+    violated(fmt::format("extent {} became free, but is not zero", extent.value));
 }
 
 Request& Judge::submitted(LeaseId lease, const Process& holder, const Process& worker,

@@ -61,6 +61,7 @@ struct Request {
   const Process* worker = nullptr;
   const Connection* stream = nullptr;
   std::string tenant;
+  std::string adapter;   ///< Its name; empty: the base model.
   Text text;             ///< What its reader had when it sent the request.
   bool resumes = false;  ///< Only the reader is another one; an unknown text is refused.
   bool accepted = false;
@@ -162,6 +163,8 @@ class Judge {
   void token_arrived(const Text& before, std::uint32_t position, std::uint32_t token);
   /// The reader gets the end of the text.
   void text_completed(const Text& text);
+  /// Its reader gives up: its adapter, or the version that began it, is gone.
+  void text_abandoned(std::uint64_t text) { texts_.erase(text); }
   /// Nothing fails any more, and every reader has had time to get its text.
   void texts_are_whole() const;
   void tenant_died(std::uint64_t text);

@@ -9,11 +9,12 @@
 namespace leasehold::simulation {
 namespace {
 
-BrokerConfig config(bool on_card) {
-  return {.slot_count = 5,
+BrokerConfig config(bool on_card, bool has_adapters) {
+  return {.slot_count = has_adapters ? 8u : 5u,
           .capacity_bytes = kExtents * kExtentBytes,
           .swap_capacity_bytes = kSwapExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
+          .max_shared_adapter_bytes = kExtentBytes,
           .timeouts = {.fence = std::chrono::seconds(2),
                        .adopt_grace = std::chrono::seconds(3),
                        .worker = std::chrono::seconds(6)},
@@ -47,7 +48,7 @@ std::unique_ptr<WorkerSegment> take_spare_segment() {
 
 Broker::Broker(Dependencies deps)
     : Process(Role::Broker),
-      state(config(deps.card != nullptr)),
+      state(config(deps.card != nullptr, deps.persistent.has_adapters)),
       table(LeaseTable::create(state.config.slot_count).value()),
       reader(TableReader::in_process(table)),
       deps_(deps) {
@@ -150,7 +151,8 @@ void Broker::live() {
 
 void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
-  const std::vector<Effect> effects = decide(state, event, deps_.machine.clock.now());
+  const std::vector<Effect> effects = decide_with_planted_bugs(event);
+  if (deps_.persistent.has_adapters) check_adapter_quotas(state, event, effects);
   check_reserves(state);
   check_swap_shares(state);
   check_replacements(state);

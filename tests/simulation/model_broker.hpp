@@ -19,11 +19,13 @@
 #include "broker/supervise/quiet_observer.hpp"
 #include "ipc/table/lease_table.hpp"
 #include "ipc/table/table_reader.hpp"
+#include "tests/simulation/adapters/adapter_disk.hpp"
 #include "tests/simulation/coverage.hpp"
 #include "tests/simulation/judge.hpp"
 #include "tests/support/exited_process.hpp"
 #include "tests/support/fiber.hpp"
 #include "tests/support/memory_ledger.hpp"
+#include "worker/adapter/adapter_actions.hpp"
 
 namespace leasehold::simulation {
 
@@ -46,17 +48,32 @@ struct PlantedBugs {
   bool torn_record_read = false;       ///< A worker adopts a torn record.
   bool weights_not_reopened = false;   ///< A worker that lost its engine lease asks for no other.
   bool reader_not_gated = false;       ///< A reader of a published text ignores that lease's word.
-  bool journal_over_table = false;     ///< Recovery trusts the journal where the table is newer.
-  bool settle_immediately = false;     ///< A worker answers without waiting for its card.
-  bool mirror_not_awaited = false;     ///< A launch does not wait for the mirror to be written.
-  bool agent_does_not_clear = false;   ///< The agent reports cleared memory without clearing it.
+  bool adapter_for_another = false;    ///< A tenant gets the adapter of another one.
+  bool adapter_unfilled_kept = false;  ///< Recovery takes an unfilled adapter for a filled one.
+  bool adapter_closed_while_read = false;  ///< A worker closes an adapter that a text uses.
+  bool adapter_digest_ignored = false;     ///< The broker compares no digest of an adapter.
+  bool adapter_bytes_ignored = false;      ///< The broker counts no bytes of adapters.
+  bool adapter_not_scrubbed = false;       ///< Memory of an adapter is reported as zero.
+  bool adapter_not_gated = false;          ///< A text ignores the word of its adapter's lease.
+  bool adapter_version_ignored = false;    ///< A text goes on under another version.
+  bool journal_over_table = false;    ///< Recovery trusts the journal where the table is newer.
+  bool settle_immediately = false;    ///< A worker answers without waiting for its card.
+  bool mirror_not_awaited = false;    ///< A launch does not wait for the mirror to be written.
+  bool agent_does_not_clear = false;  ///< The agent reports cleared memory without clearing it.
   bool agent_fakes_free_bytes =
       false;                        ///< The agent reports a free figure that always looks right.
   bool erasure_unrecorded = false;  ///< A journal without the records of erasures.
 };
 
-class Broker;
+class AdapterJudge;
 class AgentClient;
+class Broker;
+
+/// A text that a tenant asked for.
+struct BegunText {
+  std::uint64_t id = 0;  ///< 0: none.
+  std::string adapter;   ///< Its name; empty: the base model.
+};
 
 /// What persists when a broker dies. The next broker takes the table, the worker segments and the
 /// watched processes from the dead one itself.
@@ -66,8 +83,11 @@ struct PersistentState {
   journal::Image journal;        ///< On disk.
   testing::MemoryLedger ledger;  ///< Of the audit records on disk.
   std::set<RegionId> regions;    ///< Sealed weights in the store.
-  /// By tenant: the request id that its next process continues, if that is resumable.
-  std::map<std::string, std::uint64_t> texts;
+  /// By tenant: the text that its next process continues, if that is resumable.
+  std::map<std::string, BegunText> texts;
+  bool has_adapters = false;  ///< Tenants use adapters in this schedule.
+  AdapterDisk disk;
+  bool is_finishing = false;  ///< Nothing fails any more, and every adapter is registered.
   std::uint64_t next_text = 1;
   std::uint64_t next_call_number = 1;
 };
@@ -78,6 +98,7 @@ struct Dependencies {
   Coverage& coverage;
   PlantedBugs planted_bugs;
   PersistentState& persistent;
+  AdapterJudge* adapters = nullptr;
   Card* card = nullptr;  ///< The card whose memory is lent; null: the machine's.
 };
 
@@ -111,6 +132,10 @@ class Broker : public Process {
   template <class Sent>
   void call(Sent message, ReplyHandler on_reply = {});
   void receive(Event event) { queue_.push_back(std::move(event)); }
+  /// `adapter.resolve` of a worker.
+  using ResolveHandler = std::function<void(const Result<ResolvedAdapter>&)>;
+  void resolve(Connection& from, const TenantId& tenant, const std::string& adapter,
+               ResolveHandler on_reply);
   /// The reply to the broker's own call `number` has arrived.
   void answered(std::uint64_t number, Event event);
   void connection_closed(Connection& connection);
@@ -174,8 +199,8 @@ class Broker : public Process {
   void perform(const effect::Warn&) {}
   void perform(const effect::NotifyDraining& effect);
   void perform(const effect::NotifyAgent&) {}  // the modelled agent asks
-  void perform(const effect::NotifyAdapters&) {}
-  void perform(const effect::SendAdapterOrder&) {}
+  void perform(const effect::NotifyAdapters& effect);
+  void perform(const effect::SendAdapterOrder& effect);
   void perform(const effect::NotifyHolder&) {}  // a tenant of the model finds out by its calls
 
  private:
@@ -192,6 +217,7 @@ class Broker : public Process {
     const Connection* connection = nullptr;
     TimePoint give_up;
     bool timed_out = false;
+    bool is_order = false;  ///< An operator waits for it, so it ends also when the worker is gone.
     std::function<Event(Error)> failed;
   };
 
@@ -214,6 +240,9 @@ class Broker : public Process {
   void send_grant(const effect::SendGrant& effect);
   void saw_on_device(ExtentState from, ExtentState to);
   Result<Answer> with_descriptor(const Result<Answer>& answer) const;
+
+  // broker_adapters.cpp
+  std::vector<Effect> decide_with_planted_bugs(const Event& event);
 
   void live();
   void send_unmap(const effect::SendUnmap& effect);

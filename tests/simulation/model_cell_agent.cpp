@@ -40,6 +40,8 @@ void CellAgent::change_part(std::uint32_t blocks) {
                                                            .max_concurrent = blocks == 0 ? 0u : 1u,
                                                            .max_blocks = blocks,
                                                            .ttl_ms = 3000,
+                                                           .max_adapters = 2,
+                                                           .max_adapter_bytes = 2 * kExtentBytes,
                                                            .cell = kCell},
                                                 .incarnation = incarnation_,
                                                 .revision = ++revision_});

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tests/simulation/adapters/adapter_operator.hpp"
+
 namespace leasehold::simulation {
 
 Tenant::Tenant(Dependencies deps, std::string name, FindWorker find_worker)
@@ -20,10 +22,36 @@ void Tenant::on_death() {
 
 /// Continues the resumable text that another process of the tenant did not finish.
 void Tenant::begin_text() {
-  std::uint64_t& id = deps_.persistent.texts[name_];
-  is_continued_ = id != 0 && is_resumable(id);
-  if (!is_continued_) id = deps_.persistent.next_text++;
-  text_ = {.id = id};
+  BegunText& begun = deps_.persistent.texts[name_];
+  is_continued_ = begun.id != 0 && is_resumable(begun.id);
+  if (!is_continued_) begun = {deps_.persistent.next_text++, choose_adapter()};
+  text_ = {.id = begun.id};
+  adapter_ = begun.adapter;
+}
+
+/// Its own, the shared one, the base model, or any at all.
+std::string Tenant::choose_adapter() const {
+  if (!deps_.persistent.has_adapters) return {};
+  switch (deps_.machine.pick(8)) {
+    case 0:
+    case 1:
+      return {};
+    case 2:
+    case 3:
+    case 4:
+      return kAdapters[name_ == "b" ? 1 : 0].name;
+    case 5:
+    case 6:
+      return kAdapters[2].name;
+    default:
+      return kAdapters[deps_.machine.pick(kAdapters.size())].name;
+  }
+}
+
+void Tenant::abandon_text() {
+  deps_.judge.text_abandoned(text_.id);
+  deps_.persistent.texts[name_] = {};
+  begin_text();
 }
 
 void Tenant::connect() {
@@ -186,6 +214,7 @@ void Tenant::submit() {
   stream_ = &deps_.machine.connect(*this, *worker);
   Request& request = deps_.judge.submitted(*lease_, *this, *worker, *stream_);
   request.tenant = name_;
+  request.adapter = adapter_;
   request.text = text_;
   request.resumes = std::exchange(resumes_next_, false);
   if (std::exchange(is_continued_, true)) deps_.judge.text_is_resumed(text_.id);
@@ -205,20 +234,25 @@ void Tenant::leave_stream() {
   resumes_next_ = is_resumable(text_.id) && deps_.machine.one_in(2);
 }
 
-void Tenant::on_token(const Request& request, std::uint32_t position, std::uint32_t token) {
+void Tenant::on_token(const Request& request, const Token& token) {
   if (request_ != &request) return;
-  deps_.judge.token_arrived(text_, position, token);
-  text_.append(token);
+  if (text_.size == 0) text_.adapter = token.adapter;
+  deps_.judge.token_arrived(text_, token.position, token.token);
+  text_.append(token.token);
   deps_.machine.reach_then(FaultSite::TenantTokenReceived, *this, [] {});
 }
 
 void Tenant::on_end(const Request& request, StreamEnd end) {
   if (request_ != &request) return;
   request_ = nullptr;
-  if (end == StreamEnd::Unknown) return;  // submits it
+  if (end == StreamEnd::Unknown) return;      // submits it
+  if (end == StreamEnd::AdapterOver) return;  // submits it again, under the same lease
+  const bool gives_up = !deps_.persistent.is_finishing && deps_.machine.one_in(3);
+  if (end == StreamEnd::AdapterLater) return gives_up ? abandon_text() : void();
   if (end == StreamEnd::LeaseOver) return lose_lease(request);
+  if (end == StreamEnd::AdapterRefused) return abandon_text();
   deps_.judge.text_completed(text_);
-  deps_.persistent.texts[name_] = 0;
+  deps_.persistent.texts[name_] = {};
   begin_text();
 }
 

@@ -36,7 +36,9 @@ class Tenant final : public Process, private StreamReader {
   void replaced(wire::RebindMode mode, LeaseId old, const wire::LeaseAcquired& given);
   void submit();
   void begin_text();
-  void on_token(const Request& request, std::uint32_t position, std::uint32_t token) override;
+  void abandon_text();
+  std::string choose_adapter() const;
+  void on_token(const Request& request, const Token& token) override;
   void on_end(const Request& request, StreamEnd end) override;
   void on_moved(const Request& request, bool moved) override;
   /// The stream ended without a typed end.
@@ -50,6 +52,7 @@ class Tenant final : public Process, private StreamReader {
   Dependencies deps_;
   Broker* broker_;
   std::string name_;
+  std::string adapter_;  ///< Of its text; empty: the base model.
   FindWorker find_worker_;
   Connection* link_ = nullptr;
   std::optional<LeaseId> lease_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/simulation/adapters/worker_adapters.hpp"
 #include "tests/simulation/card_launcher.hpp"
 
 namespace leasehold::simulation {
@@ -15,6 +16,7 @@ constexpr Duration kBrokerTimeout = std::chrono::seconds(5);
 
 Worker::Worker(Dependencies deps, std::string name)
     : Process(Role::Worker), deps_(deps), name_(std::move(name)), path_(kBrokerTimeout) {
+  if (deps_.persistent.has_adapters) adapters_ = std::make_unique<WorkerAdapters>(deps_, *this);
   connect();
   attach();
 }
@@ -34,6 +36,7 @@ void Worker::on_death() {
   }
   launcher_.reset();  // what it had queued ends with its context
   deps_.judge.died(*this);
+  deps_.adapters->died(*this);
 }
 
 // -----------------------------------------------------------------------------------------
@@ -165,6 +168,7 @@ void Worker::poll_timers() {
     if (deps_.planted_bugs.unmap_before_quiet && down) unmap_all(lease);
   }
   forget_kept_texts();
+  if (adapters_) post([] {});  // gives the adapters their time
   reconnect();
   const bool known = attachment != AttachmentId{} && link_->is_open() && !is_reconnecting();
   if (known && !call_pending_) retry_start();
@@ -210,6 +214,7 @@ void Worker::map(const wire::LeaseGrant& grant) {
     if (grant.adopted_from) read_record(held, deps_.judge.record_in(extent));
     if (std::ranges::find(extents, extent) == extents.end()) extents.push_back(extent);
   }
+  if (grant.adapter) adapters_->granted(grant);
 }
 
 void Worker::read_record(Held& held, const TextRecord& record) {
@@ -363,9 +368,14 @@ std::optional<LeaseId> Worker::any_published() const {
   return published[deps_.machine.pick(published.size())];
 }
 
-void Worker::end_readers(LeaseId shared) {
+void Worker::end_readers(LeaseId ended) {
   for (auto& [lease, held] : held_) {
-    if (held.running && held.running->shared == shared) end(held);
+    if (!held.running) continue;
+    if (held.running->shared == ended) {
+      end(held);
+    } else if (held.running->adapter && held.running->adapter->lease == ended) {
+      end(held, StreamEnd::AdapterOver);
+    }
   }
 }
 

@@ -17,18 +17,28 @@
 namespace leasehold::simulation {
 
 class CardLauncher;
+class WorkerAdapters;
 
 enum class StreamEnd : std::uint8_t {
   Whole,
   LeaseOver,
-  Unknown,  ///< Nothing is kept of the text that was resumed.
+  Unknown,         ///< Nothing is kept of the text that was resumed.
+  AdapterOver,     ///< The lease of its adapter is; the text's own is not.
+  AdapterRefused,  ///< The tenant may not use it, or not the version that began the text.
+  AdapterLater,    ///< It cannot be loaded now.
 };
 
 /// What a worker sends on a stream. Each call arrives as a message.
 class StreamReader {
  public:
   virtual ~StreamReader() = default;
-  virtual void on_token(const Request& request, std::uint32_t position, std::uint32_t token) = 0;
+  /// `adapter`: see Text.
+  struct Token {
+    std::uint32_t position = 0;
+    std::uint32_t token = 0;
+    std::uint64_t adapter = 0;
+  };
+  virtual void on_token(const Request& request, const Token& token) = 0;
   virtual void on_end(const Request& request, StreamEnd end) = 0;
   virtual void on_moved(const Request& request, bool moved) = 0;
 };
@@ -51,6 +61,18 @@ class Worker final : public Process, private RefusalListener {
   void on_asleep(bool asleep);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
   void on_fill(LeaseId lease, std::uint64_t number);
+  void on_adapters_changed();
+  void on_adapter_order(const effect::SendAdapterOrder& effect, std::uint64_t number);
+
+  // What its adapters need (worker_adapter_units.cpp). Answers run between two steps.
+  bool is_live(LeaseId lease) const { return state_of(lease) == LeaseState::Live; }
+  void post(Message message) { posted_.push_back(std::move(message)); }
+  void resolve(const TenantId& tenant, const std::string& adapter,
+               const Broker::ResolveHandler& on_reply);
+  template <class Sent>
+  void ask(Sent message, const Broker::ReplyHandler& on_reply);
+  /// Writes one extent in a unit of its own. False: the lease is revoked.
+  bool fill(LeaseId lease, ExtentId extent, std::uint64_t content);
 
   // Calls of a holder, on a stream of its own.
   void on_submit(Request& request, Connection& stream, StreamReader& reader);
@@ -99,7 +121,8 @@ class Worker final : public Process, private RefusalListener {
     StreamReader* reader = nullptr;
     Text text;
     std::uint32_t stop_slot = 0;
-    std::optional<LeaseId> shared;  ///< The published text that it reads.
+    std::optional<LeaseId> shared = {};  ///< The published text that it reads.
+    AdapterUse adapter = {};             ///< Null: the base model.
   };
   struct Held {
     std::vector<ExtentId> extents;
@@ -113,6 +136,18 @@ class Worker final : public Process, private RefusalListener {
     bool reported_drained = false;
   };
 
+  /// A sequence in a step.
+  struct Part {
+    LeaseId lease;
+    std::vector<ExtentId> extents;
+    std::optional<LeaseId> shared;
+    std::vector<ExtentId> shared_extents;
+    Request* request = nullptr;
+    std::optional<LeaseId> adapter;
+    std::vector<ExtentId> adapter_extents;
+    std::uint64_t content = 0;
+  };
+
   // worker_return.cpp: reconnecting to a broker
   void broker_lost();
   void reconnect();
@@ -122,6 +157,7 @@ class Worker final : public Process, private RefusalListener {
   void settle();
   void failed(Errc code);
   bool leases_are_over() const;
+  bool is_connected() const { return link_->is_open() && !is_reconnecting(); }
 
   // model_worker.cpp: the I/O side
   void connect();
@@ -148,11 +184,16 @@ class Worker final : public Process, private RefusalListener {
   void stop_expired();
   bool is_expired(LeaseId lease) const;
   std::optional<LeaseId> any_published() const;
-  void end_readers(LeaseId shared);
+  /// Of a published text or an adapter.
+  void end_readers(LeaseId lease);
 
   // worker_texts.cpp: requests and their texts
   std::optional<std::uint32_t> free_stop_slot() const;
   void begin(Request& request, Connection& stream, StreamReader& reader);
+  void load_adapter(const Running& running);
+  void start(Running running);
+  bool has_other_version(const Request& request, const Text& text) const;
+  void refuse_adapter(const Running& running, const Error& why);
   bool join(Request& request, Connection& stream, StreamReader& reader);
   bool may_run(LeaseId lease) const;
   /// Forgets the texts whose grace has ended.
@@ -178,6 +219,9 @@ class Worker final : public Process, private RefusalListener {
   void run_step();
   void run_units(Thread& thread, std::uint32_t count);
   SequenceMask run_unit(Thread& thread, UnitLabel label);
+  void read_adapter(const Part& part, const UnitState& unit);
+  void note_shared_adapters() const;
+  void note_version(const LoadedAdapter* adapter) const;
   void touch_memory(Thread& thread, SequenceMask live);
   void commit();
   void refused(const GateRefusal& refusal) noexcept override;
@@ -194,6 +238,7 @@ class Worker final : public Process, private RefusalListener {
   WorkerId index_;
   StopFlags stops_;
   std::array<Thread, kThreads> threads_;
+  std::unique_ptr<WorkerAdapters> adapters_;
   std::unique_ptr<CardLauncher> launcher_;  ///< Null where it computes on the CPU.
   std::map<LeaseId, Held> held_;
   std::map<LeaseId, std::set<ExtentId>> objects_;  ///< Objects whose descriptors it has.
@@ -215,15 +260,18 @@ class Worker final : public Process, private RefusalListener {
 
   std::uint64_t step_ = 0;
   std::optional<GateSet> set_;
-  struct Part {
-    LeaseId lease;
-    std::vector<ExtentId> extents;
-    std::optional<LeaseId> shared;
-    std::vector<ExtentId> shared_extents;
-  };
   std::vector<Part> in_step_;
   LeaseId step_engine_;
   std::uint32_t helper_units_ = 0;
 };
+
+template <class Sent>
+void Worker::ask(Sent message, const Broker::ReplyHandler& on_reply) {
+  if (!is_connected())
+    return post([on_reply] { on_reply(fail(Errc::ConnectionLost, "no broker")); });
+  broker_->ask(*link_, std::move(message), [this, on_reply](const Result<Answer>& answer) {
+    post([on_reply, answer] { on_reply(answer); });
+  });
+}
 
 }  // namespace leasehold::simulation

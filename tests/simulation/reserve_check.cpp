@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/simulation/judge.hpp"
 #include "tests/simulation/model_broker.hpp"
@@ -55,6 +56,27 @@ const Error* refusal_of(CallId call, std::span<const Effect> effects) {
     if (reply != nullptr && reply->call == call && !reply->answer) return &reply->answer.error();
   }
   return nullptr;
+}
+
+struct AdaptersHeld {
+  std::set<std::string> names;
+  std::uint64_t bytes = 0;
+};
+
+/// `worker`: only those on this one.
+AdaptersHeld adapters_held(const State& state, const TenantId& owner,
+                           std::optional<AttachmentId> worker) {
+  AdaptersHeld held;
+  for (const auto& [id, extent] : state.extents.records()) {
+    const LeaseRecord* lease = state.leases.find_open(extent.lease);
+    const bool counts = lease != nullptr && lease->scope == wire::LeaseScope::Adapter &&
+                        lease->tenant == owner && !lease->is(LeaseState::Fenced) &&
+                        (!worker || lease->worker() == *worker);
+    if (!counts) continue;
+    held.names.insert(lease->part);
+    held.bytes += kExtentBytes;
+  }
+  return held;
 }
 
 }  // namespace
@@ -118,6 +140,24 @@ void check_sleepers(const State& state) {
     if (sleeps && record.scope == wire::LeaseScope::Engine && record.is(LeaseState::Live))
       violated("a sleeping worker has weights under " + to_string(record.id()));
   });
+}
+
+void check_adapter_quotas(const State& state, const Event& event, std::span<const Effect> effects) {
+  const auto* call = std::get_if<Call<wire::AdapterOpen>>(&event);
+  if (call == nullptr || refusal_of(call->caller.call, effects) != nullptr) return;
+  const TenantId owner = call->message.tenant.value_or(TenantId{});
+  if (owner.value.empty()) {
+    for (const auto& [id, worker] : state.workers.all()) {
+      if (adapters_held(state, owner, id).bytes > state.config.max_shared_adapter_bytes)
+        violated("shared adapters take more memory of a worker than their limit");
+    }
+    return;
+  }
+  const AdaptersHeld held = adapters_held(state, owner, std::nullopt);
+  const wire::TenantPolicy& policy = state.tenants.find(owner)->policy;
+  if (held.names.size() > policy.max_adapters || held.bytes > policy.max_adapter_bytes)
+    violated(fmt::format("tenant {} has {} adapters of {} bytes, more than its quota", owner.value,
+                         held.names.size(), held.bytes));
 }
 
 void check_refusal(const State& state, const Event& event, std::span<const Effect> effects) {

@@ -25,6 +25,10 @@ void check_replacements(const State& state);
 /// No engine lease of a sleeping worker is live.
 void check_sleepers(const State& state);
 
+/// After an `adapter.open` that was not refused: the owner's adapters are within its quota, and
+/// those shared by all within the worker's limit.
+void check_adapter_quotas(const State& state, const Event& event, std::span<const Effect> effects);
+
 /// No tenant holds more of the swap pool than a tenant alone may take.
 void check_swap_shares(const State& state);
 

@@ -15,6 +15,8 @@ inline constexpr std::uint32_t kTextTokens = 8;
 /// The beginning of one text, up to all of it.
 struct Text {
   std::uint64_t id = 0;  ///< Of the request. Ids of different tenants differ.
+  /// The content of the adapter that computed the tokens; 0: the base model, or no token yet.
+  std::uint64_t adapter = 0;
   std::uint32_t size = 0;
   std::array<std::uint32_t, kTextTokens> tokens{};  ///< By position.
 
@@ -23,12 +25,12 @@ struct Text {
   void append(std::uint32_t token) { tokens[size++] = token; }
   /// The next token of the undisturbed text.
   std::uint32_t next() const {
-    std::uint64_t mixed = id;
+    std::uint64_t mixed = id + adapter * 0xbf58476d1ce4e5b9;
     for (const std::uint32_t token : all()) mixed = (mixed ^ token) * 0x9e3779b97f4a7c15;
     return static_cast<std::uint32_t>(mixed >> 32) + size;
   }
   bool begins(const Text& other) const {
-    return id == other.id && size <= other.size &&
+    return id == other.id && size <= other.size && (size == 0 || adapter == other.adapter) &&
            std::ranges::equal(all(), other.all().first(size));
   }
 };

@@ -30,6 +30,7 @@ void Worker::open_unit(UnitState& unit, Touches touches, SequenceMask live) {
     const Part& part = in_step_[static_cast<std::size_t>(std::countr_zero(todo))];
     leases.push_back(part.lease);
     if (part.shared) leases.push_back(*part.shared);
+    if (part.adapter) leases.push_back(*part.adapter);
   }
   deps_.judge.unit_opened(unit, touches, std::move(leases));
 }

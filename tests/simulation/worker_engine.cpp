@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "tests/simulation/adapters/worker_adapters.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
@@ -34,7 +35,7 @@ bool Worker::drain(std::uint32_t index) {
 }
 
 bool Worker::has_work() const {
-  if (!posted_.empty()) return true;
+  if (!posted_.empty() || (adapters_ && adapters_->has_slices())) return true;
   if (!engine_lease_ || !weights_ready_) return false;
   return std::ranges::any_of(held_,
                              [](const auto& entry) { return entry.second.running.has_value(); });
@@ -55,6 +56,7 @@ void Worker::engine() {
       run_step();
       commit();
     }
+    if (adapters_) adapters_->work();
     report_drained();
     if (deps_.machine.one_in(3)) grow_swap();
     threads_[0].busy = false;
@@ -91,11 +93,21 @@ void Worker::form_step() {
     const std::optional<LeaseId> shared = held.running->shared;
     if (shared && !deps_.planted_bugs.reader_not_gated)
       needed.push_back(table_->dependency(*shared).value());
+    const AdapterUse& adapter = held.running->adapter;
+    if (adapter && !deps_.planted_bugs.adapter_not_gated)
+      needed.push_back(table_->dependency(adapter->lease).value());
     set_->add_sequence(needed, held.running->stop_slot);
     in_step_.push_back({lease, held.extents, shared, {}});  // with copies from and to swap
-    std::ranges::copy(held.swap, std::back_inserter(in_step_.back().extents));
-    if (shared) in_step_.back().shared_extents = held_.at(*shared).extents;
+    Part& part = in_step_.back();
+    std::ranges::copy(held.swap, std::back_inserter(part.extents));
+    if (shared) part.shared_extents = held_.at(*shared).extents;
+    part.request = held.running->request;
+    if (!adapter) continue;
+    part.adapter = adapter->lease;
+    part.adapter_extents = held_.at(adapter->lease).extents;
+    part.content = held.running->text.adapter;
   }
+  note_shared_adapters();
 }
 
 void Worker::run_units(Thread& thread, std::uint32_t count) {
@@ -126,7 +138,30 @@ void Worker::touch_memory(Thread& thread, SequenceMask live) {
     }
     for (const ExtentId extent : part.shared_extents)
       deps_.judge.touched(*this, thread.unit, *part.shared, extent);
+    if (part.adapter) read_adapter(part, thread.unit);
   }
+}
+
+void Worker::note_shared_adapters() const {
+  for (std::size_t i = 1; i < in_step_.size(); ++i) {
+    const Part& last = in_step_[i - 1];
+    const bool is_same = last.adapter && last.adapter == in_step_[i].adapter;
+    if (is_same && last.request->tenant != in_step_[i].request->tenant)
+      deps_.coverage.happened(AdapterEvent::ReadTogether);
+  }
+}
+
+void Worker::note_version(const LoadedAdapter* adapter) const {
+  if (adapter == nullptr) return;
+  const auto* newest = deps_.persistent.broker->state.adapters.find({adapter->name});
+  if (newest == nullptr || newest->version != adapter->version)
+    deps_.coverage.happened(AdapterEvent::OldVersionRead);
+}
+
+void Worker::read_adapter(const Part& part, const UnitState& unit) {
+  for (const ExtentId extent : part.adapter_extents)
+    deps_.judge.touched(*this, unit, *part.adapter, extent);
+  deps_.adapters->read({*part.adapter, part.content, part.request->tenant}, part.adapter_extents);
 }
 
 void Worker::commit() {
@@ -145,6 +180,7 @@ void Worker::commit() {
     const auto held = held_.find(in_step_[i].lease);
     if ((decided >> i & 1) == 0 || held == held_.end() || !held->second.running) continue;
     deps_.judge.token_emitted(*held->second.running->request, time);
+    note_version(held->second.running->adapter.get());
     emit(held->second);
   }
   if (set_->engine_refused()) weights_ready_ = false;
@@ -155,7 +191,10 @@ void Worker::commit() {
 void Worker::refused(const GateRefusal& refusal) noexcept {
   if (refusal.sequence == GateRefusal::kEngine) return;  // the whole step fails; requests wait
   const auto held = held_.find(in_step_[refusal.sequence].lease);
-  if (held != held_.end() && held->second.running) end(held->second);
+  if (held == held_.end() || !held->second.running) return;
+  const bool is_adapters = is_live(held->first) && held->second.running->adapter &&
+                           !is_live(held->second.running->adapter->lease);
+  end(held->second, is_adapters ? StreamEnd::AdapterOver : StreamEnd::LeaseOver);
 }
 
 void Worker::refusing_unit_ended() noexcept {

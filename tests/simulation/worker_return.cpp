@@ -1,6 +1,7 @@
 // A worker whose broker died: it reconnects to the next one with what it still maps, or exits.
 #include <algorithm>
 
+#include "tests/simulation/adapters/worker_adapters.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
@@ -16,6 +17,7 @@ void Worker::broker_lost() {
   call_pending_ = false;
   if (!ready_) path_.give_up();  // it has not finished starting
   path_.connection_lost(deps_.machine.clock.now());
+  if (adapters_) post([this] { adapters_->broker_lost(); });
 }
 
 /// A refused worker serves until its leases are over, then exits.
@@ -68,6 +70,8 @@ void Worker::settle() {
     broker_->ask(*link_, readiness(), [this](const Result<Answer>& answer) {
       if (!answer) return failed(answer.error().code);
       path_.reattached();
+      for (const auto& [lease, held] : held_) deps_.adapters->returned(lease, is_live(lease));
+      if (adapters_) post([this] { adapters_->reconnected(); });
       for (auto& [lease, held] : held_) held.reported_drained = false;
       on_draining();
       if (asleep_) report_weights();

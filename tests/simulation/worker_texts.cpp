@@ -1,6 +1,7 @@
 // Requests and their texts: what a worker generates, keeps, continues and sends.
 #include <bit>
 
+#include "tests/simulation/adapters/worker_adapters.hpp"
 #include "tests/simulation/model_worker.hpp"
 
 namespace leasehold::simulation {
@@ -11,7 +12,8 @@ constexpr Duration kResultGrace = std::chrono::seconds(1);
 
 /// True if `other` continues the text; it is the longer one then.
 bool take_longer(Text& text, const Text& other) {
-  if (other.id != text.id || other.size <= text.size) return false;
+  const bool is_other_version = text.size > 0 && other.adapter != text.adapter;
+  if (other.id != text.id || other.size <= text.size || is_other_version) return false;
   text = other;
   return true;
 }
@@ -57,31 +59,79 @@ bool Worker::may_run(LeaseId lease) const {
 void Worker::begin(Request& request, Connection& stream, StreamReader& reader) {
   if (join(request, stream, reader)) return;
   Running running{.request = &request, .stream = &stream, .reader = &reader, .text = request.text};
-  const auto stop_slot = free_stop_slot();
   if (request.resumes) {
     deps_.coverage.happened(TextEvent::UnknownWhenResumed);
     if (forgotten_.contains(request.text.id))
       deps_.coverage.happened(TextEvent::ResumedAfterItsGrace);
     return send_end(running, StreamEnd::Unknown);
   }
+  request.adapter.empty() ? start(running) : load_adapter(running);
+}
+
+/// The request waits until its adapter is loaded.
+void Worker::load_adapter(const Running& running) {
+  if (!adapters_) return send_end(running, StreamEnd::AdapterRefused);
+  adapters_->use(running.request->tenant, running.request->adapter,
+                 [this, running](const Result<AdapterUse>& use) {
+                   if (!use) return refuse_adapter(running, use.error());
+                   Running loaded = running;
+                   loaded.adapter = *use;
+                   start(std::move(loaded));
+                 });
+}
+
+void Worker::refuse_adapter(const Running& running, const Error& why) {
+  const Request& request = *running.request;
+  const bool is_unknown = why.code == Errc::UnknownAdapter;
+  if (is_unknown) deps_.coverage.happened(AdapterEvent::Unknown);
+  const State& state = deps_.persistent.broker->state;
+  const bool is_visible =
+      state.adapters.find_for(TenantId{request.tenant}, {request.adapter}) != nullptr;
+  const bool is_wrong = is_unknown ? is_visible : why.code == Errc::FileCorrupt;
+  if (deps_.persistent.is_finishing && is_wrong)
+    violated("adapter " + request.adapter + " is not loaded: " + why.detail);
+  const bool is_final = is_unknown || why.code == Errc::FileCorrupt;
+  send_end(running, is_final ? StreamEnd::AdapterRefused : StreamEnd::AdapterLater);
+}
+
+/// Tokens of one version are not continued under another.
+bool Worker::has_other_version(const Request& request, const Text& text) const {
+  return request.text.size > 0 && request.text.adapter != text.adapter;
+}
+
+/// It may have waited for its adapter.
+void Worker::start(Running running) {
+  Request& request = *running.request;
+  if (!running.stream->is_open() && !is_resumable(request.text.id)) return;  // cancelled
+  if (running.adapter && join(request, *running.stream, *running.reader)) return;
+  const auto stop_slot = free_stop_slot();
   if (!stop_slot || !may_run(request.lease)) return send_end(running, StreamEnd::LeaseOver);
+  const std::uint64_t content = running.adapter ? content_of(running.adapter->digest) : 0;
   Held& held = held_.at(request.lease);
   if (held.reported_drained) {
     violated("a worker accepted a request under a lease that it had reported as drained");
   }
   const auto kept = kept_.find(request.text.id);
   if (kept != kept_.end()) take_longer(running.text, kept->second.text);
+  const bool compares = !deps_.planted_bugs.adapter_version_ignored;
+  if (compares && running.text.size > 0 && running.text.adapter != content) {
+    deps_.coverage.happened(AdapterEvent::OtherVersion);
+    return send_end(running, StreamEnd::AdapterRefused);
+  }
   const bool is_adopted = held.adopted && held.adopted->id == request.text.id &&
+                          (!compares || held.adopted->adapter == content) &&
                           held.adopted->size >= running.text.size;
   if (is_adopted) take_longer(running.text, *held.adopted);
   if (is_adopted && held.adopted_from_torn) deps_.coverage.happened(TextEvent::RecordWasTorn);
   held.adopted.reset();
+  running.text.adapter = content;
   request.accepted = true;
   deps_.judge.accepted(request.lease);
   deps_.judge.text_runs(request, *this, running.text, is_adopted);
   stops_.clear(*stop_slot);
   running.stop_slot = *stop_slot;
   running.shared = any_published();
+  if (running.adapter) deps_.adapters->text_began(running.adapter->lease);
   held.running = running;
   const bool repeats = deps_.planted_bugs.position_repeated && request.text.size > 0;
   send_tokens(running, request.text.size - (repeats ? 1 : 0));
@@ -94,6 +144,11 @@ bool Worker::join(Request& request, Connection& stream, StreamReader& reader) {
   for (auto& [lease, held] : held_) {
     if (!held.running || held.running->text.id != request.text.id) continue;
     Running& running = *held.running;
+    if (has_other_version(request, running.text)) {
+      send_end({.request = &request, .stream = &stream, .reader = &reader},
+               StreamEnd::AdapterRefused);
+      return true;
+    }
     deps_.judge.ended(*running.request);
     send_end(running, StreamEnd::LeaseOver);
     running.request = &request;
@@ -109,6 +164,10 @@ bool Worker::join(Request& request, Connection& stream, StreamReader& reader) {
   if (kept == kept_.end() || !(kept->second.text.is_whole() || request.resumes)) return false;
   const Running ended{
       .request = &request, .stream = &stream, .reader = &reader, .text = kept->second.text};
+  if (has_other_version(request, ended.text)) {
+    send_end(ended, StreamEnd::AdapterRefused);
+    return true;
+  }
   send_tokens(ended, request.text.size);
   send_end(ended, kept->second.text.is_whole() ? StreamEnd::Whole : StreamEnd::LeaseOver);
   return true;
@@ -137,8 +196,9 @@ void Worker::send_tokens(const Running& running, std::uint32_t from) {
   for (std::uint32_t position = from; position < running.text.size; ++position) {
     deps_.machine.send(
         *running.stream, Connection::kClient,
-        [reader = running.reader, request = running.request, position,
-         token = running.text.tokens[position]] { reader->on_token(*request, position, token); });
+        [reader = running.reader, request = running.request,
+         token = StreamReader::Token{position, running.text.tokens[position],
+                                     running.text.adapter}] { reader->on_token(*request, token); });
   }
 }
 
@@ -152,6 +212,9 @@ void Worker::send_end(const Running& running, StreamEnd end) {
 void Worker::end(Held& held, StreamEnd why) {
   const Running running = *std::exchange(held.running, std::nullopt);
   deps_.judge.ended(*running.request);
+  if (running.adapter) deps_.adapters->text_ended(running.adapter->lease);
+  if (running.adapter && why == StreamEnd::Whole) deps_.coverage.happened(AdapterEvent::WholeText);
+  if (why == StreamEnd::AdapterOver) deps_.coverage.happened(AdapterEvent::RevokedInText);
   if (is_resumable(running.text.id))
     kept_[running.text.id] = {running.text, deps_.machine.clock.now() + kResultGrace};
   send_end(running, why);

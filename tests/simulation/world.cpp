@@ -16,6 +16,7 @@ constexpr int kSettleRounds = 40;            // worker segments are read while o
 constexpr int kStepsAfterFault = 280;        // consequences take many steps
 constexpr std::uint32_t kMovesMemory = 6;    // one schedule in 6 begins with moving memory
 constexpr std::uint32_t kJoinsCell = 3;      // one schedule in 3 has an agent of a cell
+constexpr std::uint32_t kHasAdapters = 2;    // one schedule in 2 without a card
 constexpr std::uint32_t kFinishesTexts = 8;  // one schedule in 8 goes on until all texts end
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 
@@ -29,11 +30,13 @@ bool is_on_reconnect_path(FaultSite site) {
 World::World(std::uint64_t seed, PlantedBugs planted_bugs, Coverage& coverage, MemoryKind memory)
     : machine_(seed),
       judge_(machine_, coverage, kExtents, kSwapExtents),
-      deps_{machine_, judge_, coverage, planted_bugs, persistent_} {
+      adapter_judge_(persistent_.disk, coverage),
+      deps_{machine_, judge_, coverage, planted_bugs, persistent_, &adapter_judge_} {
   persistent_.store = !machine_.one_in(3);
   if (memory == MemoryKind::Card || (memory == MemoryKind::Either && seed % 3 == 0)) {
     begin_card();
   }
+  persistent_.has_adapters = !card_ && machine_.one_in(kHasAdapters);
   persistent_.broker = &machine_.spawn<Broker>(deps_);
   running_schedule.seed = seed;
   running_schedule.machine = &machine_;
@@ -75,6 +78,7 @@ void World::begin() {
           .ttl_ms = 3000});
     spawn_tenant(index);
   }
+  if (persistent_.has_adapters) adapter_operator_.begin();
   const Fault fault = choose_fault();
   const bool while_loading = fault.site == FaultSite::WorkerWeightsFilled;
   const bool at_work = machine_.pick(8) < 5 && !while_loading;

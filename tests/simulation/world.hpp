@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "tests/simulation/adapters/adapter_judge.hpp"
+#include "tests/simulation/adapters/adapter_operator.hpp"
 #include "tests/simulation/model_cell_agent.hpp"
 #include "tests/simulation/model_tenant.hpp"
 
@@ -88,9 +90,11 @@ class World {
   std::uint32_t card_pace_ = 1;  ///< A slow card works once in this many chances.
   Judge judge_;
   PersistentState persistent_;
+  AdapterJudge adapter_judge_;
   Dependencies deps_;
   std::array<Worker*, kWorkers> workers_{};
   std::array<Tenant*, kTenants> tenants_{};
+  AdapterOperator adapter_operator_{deps_};
   CellAgent cell_agent_{deps_, std::string(kTenantNames[kOfCell])};
   std::deque<const Process*> exits_;  ///< Exited processes whose pidfd the broker has not read yet.
 };

@@ -28,6 +28,10 @@ void World::change_policy(std::size_t index) {
 bool World::run_operator() {
   if (!broker().is_running() || broker().is_busy()) return false;
   if (cell_agent_.act()) return true;
+  if (persistent_.has_adapters && machine_.one_in(3)) {
+    adapter_operator_.act(workers_[machine_.pick(kWorkers)]->worker_name());
+    return true;
+  }
   const std::size_t index = machine_.pick(kTenants);
   const TenantId tenant{std::string(kTenantNames[index])};
   switch (machine_.pick(12)) {

@@ -9,6 +9,7 @@ namespace leasehold::simulation {
 namespace {
 
 constexpr int kFinishRounds = 60;
+constexpr int kRoundsUntilLoaded = 3;  // then no load of an earlier file is under way
 constexpr int kRoundsOfText = 400;
 constexpr std::uint32_t kMaxBlocks = 48;
 constexpr Duration kRetryInterval = std::chrono::seconds(1);
@@ -47,14 +48,18 @@ void World::end_untrusted_workers() {
 void World::finish_texts() {
   restart_dead_processes();
   admit_all();
+  if (persistent_.has_adapters) adapter_operator_.finish();
   std::array<std::uint64_t, kTenants> texts{};
   std::ranges::transform(tenants_, texts.begin(), &Tenant::text_id);
   for (int round = 0; round < kFinishRounds; ++round) {
+    persistent_.is_finishing = round >= kRoundsUntilLoaded;
     restart_dead_processes();
     cell_agent_.serve_without_end();
     settle();
     release_all_quarantined();
     end_untrusted_workers();
+    for (const Worker* worker : workers_)
+      if (persistent_.has_adapters) adapter_operator_.make_room(worker->worker_name());
     bool are_finished = true;
     for (std::size_t tenant = 0; tenant < kTenants; ++tenant) {
       if (tenants_[tenant]->text_id() != texts[tenant]) continue;

@@ -1,0 +1,104 @@
+#include "tests/simulation/adapters/adapter_operator.hpp"
+
+namespace leasehold::simulation {
+namespace {
+
+constexpr std::uint32_t kMaxExtents = 2;  // of one adapter
+
+std::string path_of(const KnownAdapter& adapter) {
+  return std::string(adapter.owner) + "/" + adapter.name;
+}
+
+}  // namespace
+
+void AdapterOperator::admit(const char* tenant, std::uint32_t adapters, std::uint64_t extents) {
+  broker().call(wire::TenantAdmit{
+      .tenant = {tenant}, .max_adapters = adapters, .max_adapter_bytes = extents * kExtentBytes});
+}
+
+void AdapterOperator::overwrite(const KnownAdapter& adapter) {
+  const bool is_shared = *adapter.owner == '\0';  // one extent, as the limit of a worker
+  deps_.persistent.disk.write(path_of(adapter), adapter.owner,
+                              is_shared ? 1 : 1 + deps_.machine.pick(kMaxExtents));
+}
+
+void AdapterOperator::add(const KnownAdapter& adapter) {
+  const bool is_known = deps_.persistent.disk.find(path_of(adapter)) != nullptr;
+  if (!is_known || deps_.machine.pick(4) != 0) overwrite(adapter);
+  const bool is_shared = *adapter.owner == '\0';
+  broker().call(
+      wire::AdapterAdd{.adapter = {adapter.name},
+                       .file = path_of(adapter),
+                       .tenant = is_shared ? std::nullopt : std::optional(TenantId{adapter.owner}),
+                       .shared = is_shared,
+                       .pinned = deps_.machine.one_in(4)},
+      [coverage = &deps_.coverage](const Result<Answer>& answer) {
+        if (!answer) return;
+        const bool is_first = std::get<wire::AdapterAdded>(answer->body).version == 1;
+        coverage->happened(is_first ? AdapterEvent::Registered : AdapterEvent::Replaced);
+      });
+}
+
+void AdapterOperator::begin() {
+  for (const KnownAdapter& adapter : kAdapters) {
+    if (*adapter.owner != '\0') admit(adapter.owner, 2, kMaxExtents);
+    add(adapter);
+  }
+}
+
+void AdapterOperator::change_quotas() {
+  const char* tenant = kAdapters[deps_.machine.pick(2)].owner;
+  admit(tenant, deps_.machine.pick(3), deps_.machine.pick(kMaxExtents + 2));
+}
+
+void AdapterOperator::act(const std::string& worker) {
+  const KnownAdapter& known = kAdapters[deps_.machine.pick(kAdapters.size())];
+  switch (deps_.machine.pick(10)) {
+    case 0:
+    case 1:
+      return add(known);
+    case 2:  // refused unless its owner lost it
+      return add({known.name, kAdapters[deps_.machine.pick(kAdapters.size())].owner});
+    case 3:
+      broker().call(wire::AdapterRemove{.adapter = {known.name}},
+                    [coverage = &deps_.coverage](const Result<Answer>& answer) {
+                      if (answer) coverage->happened(AdapterEvent::Removed);
+                    });
+      return;
+    case 4:
+    case 5:
+      return broker().call(wire::AdapterLoad{.adapter = {known.name}, .worker = worker});
+    case 6:
+      return broker().call(wire::AdapterUnload{.adapter = {known.name}, .worker = worker});
+    case 7:
+      return overwrite(known);
+    case 8:
+      return change_quotas();
+    default:
+      return broker().call(wire::LeaseRevoke{.adapter = AdapterName{known.name}});
+  }
+}
+
+/// Registered, by any owner, and its file is the one that the broker knows.
+bool AdapterOperator::is_sound(const KnownAdapter& adapter) const {
+  const journal::AdapterRow* row = broker().state.adapters.find({adapter.name});
+  if (row == nullptr) return false;
+  const AdapterFile& file = *deps_.persistent.disk.find(row->file);
+  return row->digest.empty() || row->digest == digest_of(file.content).hex();
+}
+
+void AdapterOperator::finish() {
+  for (const KnownAdapter& adapter : kAdapters) {
+    if (*adapter.owner != '\0') admit(adapter.owner, 2, kMaxExtents);
+    if (is_sound(adapter)) continue;
+    broker().call(wire::AdapterRemove{.adapter = {adapter.name}});
+    add(adapter);
+  }
+}
+
+void AdapterOperator::make_room(const std::string& worker) {
+  for (const KnownAdapter& adapter : kAdapters)
+    broker().call(wire::AdapterUnload{.adapter = {adapter.name}, .worker = worker});
+}
+
+}  // namespace leasehold::simulation
