@@ -27,6 +27,11 @@ TenantId holder_of(const LeaseRecord& record) {
   return record.scope == wire::LeaseScope::Adapter ? TenantId{} : record.tenant;
 }
 
+std::optional<TenantId> adapter_owner_of(const LeaseRecord& record) {
+  const bool counts = record.scope == wire::LeaseScope::Adapter && !record.is(LeaseState::Fenced);
+  return counts ? std::optional(record.tenant) : std::nullopt;
+}
+
 }  // namespace
 
 LeaseIndex::ByTime* LeaseIndex::set_of(const Entry& entry) {
@@ -40,12 +45,14 @@ void LeaseIndex::enter(const LeaseRecord& record) {
   erase(id);
   const Entry& entry = entries_[id] = Entry{.worker = record.worker(),
                                             .tenant = holder_of(record),
+                                            .adapter_owner = adapter_owner_of(record),
                                             .charged = record.quota_blocks(),
                                             .state = record.state(),
                                             .time = time_of(record),
                                             .call_pending_since = call_pending_since(record)};
   workers_[entry.worker].open.insert(id);
   add_to_holding(entry);
+  if (entry.adapter_owner) adapters_[*entry.adapter_owner].insert(id);
   if (ByTime* set = set_of(entry)) set->emplace(entry.time, id);
   if (entry.call_pending_since != TimePoint{})
     workers_[entry.worker].call_pending.emplace(entry.call_pending_since, id);
@@ -57,6 +64,11 @@ void LeaseIndex::erase(LeaseId lease) {
   const Entry& entry = found->second;
   if (ByTime* set = set_of(entry)) set->erase({entry.time, lease});
   remove_from_holding(entry);
+  if (entry.adapter_owner) {
+    const auto owned = adapters_.find(*entry.adapter_owner);
+    owned->second.erase(lease);
+    if (owned->second.empty()) adapters_.erase(owned);
+  }
   const auto worker = workers_.find(entry.worker);
   worker->second.open.erase(lease);
   worker->second.call_pending.erase({entry.call_pending_since, lease});
@@ -98,6 +110,12 @@ std::uint64_t LeaseIndex::charged(const TenantId& tenant) const {
   std::uint64_t charged = 0;
   for (const auto& [worker, holding] : of(tenant)) charged += holding.charged_blocks;
   return charged;
+}
+
+const std::set<LeaseId>& LeaseIndex::adapters_of(const TenantId& owner) const {
+  static const std::set<LeaseId> kNothing;
+  const auto found = adapters_.find(owner);
+  return found == adapters_.end() ? kNothing : found->second;
 }
 
 const LeaseIndex::WorkerEntry& LeaseIndex::of(AttachmentId worker) const {

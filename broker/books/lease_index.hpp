@@ -53,13 +53,18 @@ class LeaseIndex {
     ByTime call_pending;  ///< Live leases with a call that the worker has not answered.
   };
   const WorkerEntry& of(AttachmentId worker) const;
+
+  /// Leases on memory of the owner's adapters that are not fenced; an empty tenant owns the shared
+  /// ones.
+  const std::set<LeaseId>& adapters_of(const TenantId& owner) const;
   const std::map<AttachmentId, WorkerEntry>& workers() const { return workers_; }
 
  private:
   struct Entry {
     AttachmentId worker;
     TenantId tenant;
-    std::uint32_t charged = 0;  ///< See LeaseRecord::quota_blocks.
+    std::optional<TenantId> adapter_owner;  ///< Nothing: the lease is on no adapter's memory.
+    std::uint32_t charged = 0;              ///< See LeaseRecord::quota_blocks.
     LeaseState state = LeaseState::Live;
     TimePoint time;                ///< The time of the entry in its ByTime.
     TimePoint call_pending_since;  ///< Zero: no call is pending.
@@ -71,6 +76,7 @@ class LeaseIndex {
   std::unordered_map<LeaseId, Entry> entries_;
   ByTime deadlines_;
   std::map<TenantId, Holdings> holdings_;
+  std::map<TenantId, std::set<LeaseId>> adapters_;  ///< By owner; no set is empty.
   std::map<AttachmentId, WorkerEntry> workers_;
 };
 

@@ -37,6 +37,8 @@ Result<std::uint64_t> EventLog::append(events::Event event, TimePoint at) {
   if (const auto* changed = std::get_if<events::LeaseStateChanged>(&event);
       changed != nullptr && changed->state == LeaseState::Revoked)
     ++revocations_.at(static_cast<std::size_t>(changed->reason));
+  adapter_loads_ += std::holds_alternative<events::AdapterLoaded>(event) ? 1 : 0;
+  adapter_evictions_ += std::holds_alternative<events::AdapterEvicted>(event) ? 1 : 0;
   Leases::value_type* lease = lease_of(event);
   add_to_owner(owner_of(event, lease), ++newest_);
   events_.emplace_hint(events_.end(), newest_, Entry{{std::move(event), at}, lease});

@@ -48,6 +48,9 @@ class EventLog {
 
   /// Revocations since the broker started, by RevokeReason.
   const std::array<std::uint64_t, kRevokeReasonCount>& revocations() const { return revocations_; }
+  /// Adapters that were loaded, and those that left, since the broker started.
+  std::uint64_t adapter_loads() const { return adapter_loads_; }
+  std::uint64_t adapter_evictions() const { return adapter_evictions_; }
 
  private:
   struct KnownLease {
@@ -68,6 +71,8 @@ class EventLog {
   std::size_t capacity_;
   std::uint64_t newest_ = 0;
   std::array<std::uint64_t, kRevokeReasonCount> revocations_{};
+  std::uint64_t adapter_loads_ = 0;
+  std::uint64_t adapter_evictions_ = 0;
   std::map<std::uint64_t, Entry> events_;                      // keyed by sequence
   std::map<std::string, std::deque<std::uint64_t>> of_owner_;  // sequences; no deque is empty
   std::set<std::pair<std::size_t, std::string_view>> owners_by_count_;  // keys of of_owner_

@@ -197,6 +197,15 @@ Json histogram_of(const LatencyHistogram& histogram) {
               {"sum_ns", histogram.sum().count()}};
 }
 
+Json adapter_counts(const ListSources& sources) {
+  Json refusals = Json::object();
+  for (const auto& [code, count] : sources.state.adapters.refusals())
+    refusals[std::string(name(code))] = count;
+  return Json{{"loads", sources.log.adapter_loads()},
+              {"evictions", sources.log.adapter_evictions()},
+              {"refusals", std::move(refusals)}};
+}
+
 Result<Json> query_metrics(const ListSources& sources, const Json&) {
   Json revocations = Json::object();
   for (int i = 1; i < kRevokeReasonCount; ++i) {
@@ -216,7 +225,8 @@ Result<Json> query_metrics(const ListSources& sources, const Json&) {
   return Json{{"first_power", kFirstPower},
               {"revocations", std::move(revocations)},
               {"clocks", std::move(clocks)},
-              {"rebinds", std::move(rebinds)}};
+              {"rebinds", std::move(rebinds)},
+              {"adapters", adapter_counts(sources)}};
 }
 
 Result<Json> query_steps(const ListSources& sources, const Json&) {

@@ -38,7 +38,12 @@ class AdapterRegistry {
   /// All entries, those of removed adapters too.
   const std::map<AdapterName, journal::AdapterRow>& all() const { return adapters_; }
 
+  /// Counts an `adapter.open` that was refused, since the broker started.
+  void count_refusal(Errc code) { ++refusals_[code]; }
+  const std::map<Errc, std::uint64_t>& refusals() const { return refusals_; }
+
  private:
+  std::map<Errc, std::uint64_t> refusals_;
   std::map<AdapterName, journal::AdapterRow> adapters_;
 };
 

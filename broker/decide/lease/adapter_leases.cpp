@@ -48,12 +48,11 @@ Result<void> check_digest(const journal::AdapterRow& adapter, const wire::Adapte
 
 Result<void> require_unopened(const State& state, const Worker& worker,
                               const journal::AdapterRow& adapter) {
-  for (const LeaseId id : state.leases.index().of(worker.id).open) {
+  for (const LeaseId id : state.leases.index().adapters_of(adapter.tenant)) {
     const LeaseRecord& record = *state.leases.find_open(id);
-    const bool is_same = record.scope == wire::LeaseScope::Adapter &&
-                         record.part == adapter.id.value &&
+    const bool is_same = record.worker() == worker.id && record.part == adapter.id.value &&
                          record.adapter_version == adapter.version;
-    if (!is_same || record.is(LeaseState::Fenced)) continue;
+    if (!is_same) continue;
     return fail(Errc::IllegalTransition,
                 fmt::format("lease {} on worker {} is for adapter {} version {} already; retry "
                             "after its end",
@@ -72,13 +71,12 @@ struct Held {
 Held adapters_held_by(const State& state, const TenantId& owner,
                       std::optional<AttachmentId> worker) {
   Held held;
-  state.leases.for_each_open([&](const LeaseRecord& record) {
-    const bool counts = record.scope == wire::LeaseScope::Adapter && record.tenant == owner &&
-                        !record.is(LeaseState::Fenced) && (!worker || record.worker() == *worker);
-    if (!counts) return;
+  for (const LeaseId id : state.leases.index().adapters_of(owner)) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    if (worker && record.worker() != *worker) continue;
     held.names.insert(record.part);
     held.bytes += kv_extents(state, record) * state.extents.extent_size_bytes();
-  });
+  }
   return held;
 }
 
@@ -159,9 +157,7 @@ Result<LeaseRecord*> own_lease(State& state, ConnectionId connection, LeaseId le
               fmt::format("lease {} is not one of an adapter on this worker", to_string(lease)));
 }
 
-}  // namespace
-
-CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterOpen& open) {
+CallResult open_adapter(Decision& decision, const Caller& caller, const wire::AdapterOpen& open) {
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
   const Worker& worker = *TRY(ready_worker(state, caller.connection));
@@ -181,6 +177,14 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ada
   pin_digest(decision, open);
   grant_extents(decision, record, {.call = caller.call, .count = demand.extents});
   return std::nullopt;  // answered once the worker has mapped everything
+}
+
+}  // namespace
+
+CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterOpen& open) {
+  CallResult result = open_adapter(decision, caller, open);
+  if (!result) decision.state.adapters.count_refusal(result.error().code);
+  return result;
 }
 
 void finish_adapter_open(Decision& decision, LeaseRecord& record, CallId call) {

@@ -15,13 +15,12 @@ LeasesByName leases_by_name(const State& state) {
   state.leases.for_each_open([&](const LeaseRecord& record) {
     if (record.scope != wire::LeaseScope::Adapter) return;
     const Worker* worker = state.workers.find(record.worker());
-    leases[record.part].push_back(
-        {.lease = record.id(),
-         .worker = worker == nullptr ? "" : worker->name,
-         .version = record.adapter_version,
-         .state = record.state(),
-         .filled = record.filled,
-         .size_bytes = kv_extents(state, record) * state.extents.extent_size_bytes()});
+    leases[record.part].push_back({.lease = record.id(),
+                                   .worker = worker == nullptr ? "" : worker->name,
+                                   .version = record.adapter_version,
+                                   .state = record.state(),
+                                   .filled = record.filled,
+                                   .size_bytes = bytes_of_adapter(state, record)});
   });
   return leases;
 }
@@ -35,6 +34,20 @@ std::optional<std::string> digest_of(const journal::AdapterRow& adapter) {
 }
 
 }  // namespace
+
+std::uint64_t bytes_of_adapter(const State& state, const LeaseRecord& record) {
+  return kv_extents(state, record) * state.extents.extent_size_bytes();
+}
+
+void count_adapter(const State& state, const LeaseRecord& record, wire::StatusView& view) {
+  if (record.scope != wire::LeaseScope::Adapter || record.is(LeaseState::Fenced)) return;
+  view.adapter_bytes += bytes_of_adapter(state, record);
+  if (!record.is(LeaseState::Live)) {
+    ++view.adapters_ending;
+  } else {
+    ++(record.filled ? view.adapters_loaded : view.adapters_loading);
+  }
+}
 
 std::vector<wire::AdapterView> adapter_views(const State& state, const wire::AdapterList& request) {
   LeasesByName leases = leases_by_name(state);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "broker/decide/tenant/cell.hpp"
+#include "broker/server/views/adapter_views.hpp"
 #include "broker/server/views/views.hpp"
 
 namespace leasehold {
@@ -52,6 +53,10 @@ wire::TenantView view_of(const State& state, const Tenant& tenant, const HeldByT
                         .rebinds = summary_of(tenant.rebind_latencies, now),
                         .tokens_today = tenant.use.tokens_on(state.wall.day(now))};
   if (tenant.policy.cell) view.part = part_of(state, tenant);
+  for (const LeaseId lease : state.leases.index().adapters_of(id)) {
+    ++view.adapter_leases;
+    view.adapter_bytes += bytes_of_adapter(state, *state.leases.find_open(lease));
+  }
   const auto holds = held.find(id);
   if (holds == held.end()) return view;
   view.leases_live = holds->second.leases_live;

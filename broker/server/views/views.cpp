@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "broker/server/views/adapter_views.hpp"
 #include "broker/server/views/tenant_views.hpp"
 
 namespace leasehold {
@@ -310,6 +311,7 @@ wire::StatusView status_view(const State& state, TimePoint now) {
   set_pool_bytes(view, state, MemoryPool::Kv);
   set_pool_bytes(view.swap, state, MemoryPool::Swap);
   state.leases.for_each_open([&](const LeaseRecord& record) {
+    count_adapter(state, record, view);
     if (record.is(LeaseState::Live)) ++view.leases_live;
     if (!record.is(LeaseState::Revoked)) return;
     count_revoked(view, now - record.revoked_at(), state.config.timeouts.fence);

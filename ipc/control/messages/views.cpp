@@ -122,6 +122,8 @@ void describe(Is<TenantView> auto& m, auto& fields) {
   fields.with_default("tokens_today", m.tokens_today, std::uint64_t{0});
   fields.field("part", m.part);
   fields.field("leases", m.leases);
+  fields.with_default("adapter_leases", m.adapter_leases, 0u);
+  fields.with_default("adapter_bytes", m.adapter_bytes, std::uint64_t{0});
 }
 
 void describe(Is<OperatorActionView> auto& m, auto& fields) {
@@ -200,6 +202,10 @@ void describe(Is<StatusView> auto& m, auto& fields) {
   fields.field("device_losses", m.device_losses);
   fields.field("rebinds", m.rebinds, MaxItems{kRebindModeCount});
   fields.field("cell", m.cell);
+  fields.with_default("adapters_loaded", m.adapters_loaded, 0u);
+  fields.with_default("adapters_loading", m.adapters_loading, 0u);
+  fields.with_default("adapters_ending", m.adapters_ending, 0u);
+  fields.with_default("adapter_bytes", m.adapter_bytes, std::uint64_t{0});
 }
 
 template struct Message<RevokeClocks>;

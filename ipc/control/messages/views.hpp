@@ -137,6 +137,9 @@ struct TenantView : Message<TenantView> {
   /// Its leases since the first, by their records in the audit chain. Missing without a state
   /// directory and before the first lease.
   std::optional<LeaseCounts> leases;
+  /// Leases on memory of its adapters that are not fenced, and their bytes. May be missing.
+  std::uint32_t adapter_leases = 0;
+  std::uint64_t adapter_bytes = 0;
 };
 
 /// What an operator did; see events::OperatorAction.
@@ -233,6 +236,11 @@ struct StatusView : Message<StatusView> {
   std::uint32_t device_losses = 0;     ///< Agents that have exited, in total.
   std::vector<ModeSummary> rebinds;    ///< One for each mode.
   std::optional<CellView> cell;        ///< Missing until an agent has attached.
+  /// Leases on memory of adapters that are not fenced, and their bytes. May be missing.
+  std::uint32_t adapters_loaded = 0;
+  std::uint32_t adapters_loading = 0;
+  std::uint32_t adapters_ending = 0;  ///< Revoked.
+  std::uint64_t adapter_bytes = 0;
 };
 
 }  // namespace leasehold::wire

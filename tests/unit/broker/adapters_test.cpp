@@ -1,6 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "broker/server/views/adapter_views.hpp"
+#include "broker/server/views/tenant_views.hpp"
+#include "broker/server/views/views.hpp"
 #include "tests/unit/broker/adapter_world.hpp"
 
 using namespace leasehold;
@@ -113,6 +115,43 @@ TEST_CASE("adapters: the list shows a removed one until its last lease has ended
   CHECK(views[0].leases[0].size_bytes == kExtentBytes);
   world.close(lease);
   CHECK(adapter_views(world.state, {}).empty());
+}
+
+TEST_CASE("adapters: the status and the tenant show their leases until the fence") {
+  AdapterWorld world;
+  world.add("own");
+  world.add("tone", "");
+  const LeaseId own = world.filled("own", {.size_bytes = 2 * kExtentBytes});
+  world.opened("tone", {.tenant = "b"});
+  wire::StatusView status = status_view(world.state, world.clock.now());
+  CHECK(status.adapters_loaded == 1);
+  CHECK(status.adapters_loading == 1);
+  CHECK(status.adapter_bytes == 3 * kExtentBytes);
+  const auto tenant = view_of_tenant(world.state, {"a"}, world.clock.now()).front();
+  CHECK(tenant.adapter_leases == 1);
+  CHECK(tenant.adapter_bytes == 2 * kExtentBytes);
+  CHECK(view_of_tenant(world.state, {"b"}, world.clock.now()).front().adapter_leases == 0);
+
+  world.begin_unit(world.worker, Touches::TenantMemory);
+  world.close(own);
+  status = status_view(world.state, world.clock.now());
+  CHECK(status.adapters_loaded == 0);
+  CHECK(status.adapters_ending == 1);
+  world.end_unit(world.worker);
+  world.post(Tick{});
+  CHECK(status_view(world.state, world.clock.now()).adapters_ending == 0);
+  CHECK(world.state.leases.index().adapters_of({"a"}).empty());
+  CHECK(world.state.leases.index().adapters_of({}).size() == 1);
+}
+
+TEST_CASE("adapters: refusals of a lease are counted by their error") {
+  AdapterWorld world;
+  world.add("own");
+  (void)world.refusal(world.open("nothing"));
+  (void)world.refusal(world.open("own", {.size_bytes = 64 * kExtentBytes}));
+  (void)world.refusal(world.open("own", {.tenant = "b"}));
+  CHECK(world.state.adapters.refusals() ==
+        std::map<Errc, std::uint64_t>{{Errc::UnknownAdapter, 2}, {Errc::QuotaAdapters, 1}});
 }
 
 TEST_CASE("adapters: an order goes to the worker with the owner, and its reply to the operator") {
