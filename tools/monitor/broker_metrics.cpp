@@ -153,8 +153,9 @@ void add_faults(Exposition& page, const wire::StatusView& status) {
 
 /// Adds a gauge per tenant under the same tenant names as the counters have. The sum of all other
 /// tenants is "other".
+template <class Count>
 void add_tenant_gauge(Exposition& page, const metrics::Name& name, const BrokerState& state,
-                      std::uint32_t wire::TenantView::* value) {
+                      Count wire::TenantView::* value) {
   std::map<std::string, std::uint64_t> sums;
   for (const wire::TenantServed& each : state.served) sums[each.tenant.value] = 0;
   for (const wire::TenantView& tenant : state.tenants) {
@@ -178,6 +179,33 @@ void add_tenants(Exposition& page, const BrokerState& state) {
                    &wire::TenantView::leases_live);
   add_tenant_gauge(page, {"leasehold_broker_tenant_blocks", "KV blocks charged to the tenant"},
                    state, &wire::TenantView::blocks_held);
+  add_tenant_gauge(page,
+                   {"leasehold_broker_tenant_adapter_leases",
+                    "Leases on memory of the tenant's adapters that are not fenced"},
+                   state, &wire::TenantView::adapter_leases);
+  add_tenant_gauge(page,
+                   {"leasehold_broker_tenant_adapter_bytes", "Memory of the tenant's adapters"},
+                   state, &wire::TenantView::adapter_bytes);
+}
+
+/// `counts`: of `metrics.read`.
+void add_adapters(Exposition& page, const wire::StatusView& status, const Json& counts) {
+  constexpr metrics::Name kLeases{"leasehold_broker_adapter_leases",
+                                  "Leases on memory of adapters, shared ones too"};
+  page.gauge(kLeases, status.adapters_loaded, {{"state", "loaded"}});
+  page.gauge(kLeases, status.adapters_loading, {{"state", "loading"}});
+  page.gauge(kLeases, status.adapters_ending, {{"state", "ending"}});
+  page.gauge({"leasehold_broker_adapter_bytes", "Memory of adapters, shared ones too"},
+             number(status.adapter_bytes));
+  page.counter({"leasehold_broker_adapter_loads_total", "Adapters that workers have loaded"},
+               counts.at("loads").get<double>());
+  page.counter({"leasehold_broker_adapter_evictions_total",
+                "Adapters that left, or whose leases were revoked"},
+               counts.at("evictions").get<double>());
+  for (const auto& [code, count] : counts.at("refusals").items())
+    page.counter({"leasehold_broker_adapter_refusals_total",
+                  "Leases for adapters that were refused, by error"},
+                 count.get<double>(), {{"code", code}});
 }
 
 void add_latencies(Exposition& page, const Json& read) {
@@ -210,6 +238,7 @@ std::string broker_metrics(const BrokerState& state) {
   add_memory(page, state.status);
   add_faults(page, state.status);
   add_tenants(page, state);
+  add_adapters(page, state.status, state.metrics.at("adapters"));
   add_latencies(page, state.metrics);
   return page.text();
 }

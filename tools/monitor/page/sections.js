@@ -43,6 +43,7 @@ export function showTotals({ status, tenants, workers }, rates, figures, alerts)
   if (status.workers_lost > 0) totals.push(["Workers lost", count(status.workers_lost), true]);
   if (status.workers_out_of_service > 0) totals.push(["Workers out of service", count(status.workers_out_of_service), true]);
   if (status.workers_asleep > 0) totals.push(["Workers asleep", count(status.workers_asleep)]);
+  if (status.adapters_loaded > 0) totals.push(["Adapters", `${count(status.adapters_loaded)}, ${bytes(status.adapter_bytes)}`]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
   if (status.cell) totals.push(...cellTotals(status.cell, tenants));

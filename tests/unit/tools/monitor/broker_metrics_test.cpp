@@ -28,10 +28,12 @@ BrokerState known_state() {
   state.status.log_lines_dropped = 8;
   // Two durations below 1024 ns, one below 2048 ns, one longer.
   const Json histogram{{"below", {2, 3}}, {"count", 4}, {"sum_ns", 5'000'000'000}};
-  state.metrics = Json{{"first_power", 10},
-                       {"revocations", {{"operator", 9}}},
-                       {"clocks", {{"t_quiet", histogram}}},
-                       {"rebinds", {{"reprefill", histogram}}}};
+  state.metrics =
+      Json{{"first_power", 10},
+           {"revocations", {{"operator", 9}}},
+           {"clocks", {{"t_quiet", histogram}}},
+           {"rebinds", {{"reprefill", histogram}}},
+           {"adapters", {{"loads", 3}, {"evictions", 2}, {"refusals", {{"QuotaAdapters", 4}}}}}};
   return state;
 }
 
@@ -82,6 +84,22 @@ TEST_CASE("broker metrics: the ceiling of a cell is shown once an agent has atta
     CHECK_THAT(text, Catch::Contains(line));
 }
 
+TEST_CASE("broker metrics: adapters are counted by state, and refusals by error") {
+  BrokerState state = known_state();
+  state.status.adapters_loaded = 2;
+  state.status.adapters_ending = 1;
+  state.status.adapter_bytes = 30;
+  const std::string text = broker_metrics(state);
+  for (const char* line :
+       {"leasehold_broker_adapter_leases{state=\"loaded\"} 2\n",
+        "leasehold_broker_adapter_leases{state=\"loading\"} 0\n",
+        "leasehold_broker_adapter_leases{state=\"ending\"} 1\n",
+        "leasehold_broker_adapter_bytes 30\n", "leasehold_broker_adapter_loads_total 3\n",
+        "leasehold_broker_adapter_evictions_total 2\n",
+        "leasehold_broker_adapter_refusals_total{code=\"QuotaAdapters\"} 4\n"})
+    CHECK_THAT(text, Catch::Contains(line));
+}
+
 TEST_CASE("broker metrics: a histogram has the broker's counts below each power of two") {
   const std::string text = broker_metrics(known_state());
   const std::string clock = "leasehold_broker_revocation_clock_seconds";
@@ -121,6 +139,8 @@ TEST_CASE("broker metrics: tenants without a name of their own are added up as o
     tenant.policy.tenant = {name};
     tenant.leases_live = name == "ann" ? 1 : 10;
     tenant.blocks_held = 100;
+    tenant.adapter_leases = 1;
+    tenant.adapter_bytes = 50;
   }
   state.served = {{.tenant = {"ann"}, .tokens = 7}, {.tenant = {"other"}, .tokens = 9}};
   const std::string text = broker_metrics(state);
@@ -128,7 +148,9 @@ TEST_CASE("broker metrics: tenants without a name of their own are added up as o
                            "leasehold_broker_tenant_tokens_total{tenant=\"other\"} 9\n",
                            "leasehold_broker_tenant_leases{tenant=\"ann\"} 1\n",
                            "leasehold_broker_tenant_leases{tenant=\"other\"} 20\n",
-                           "leasehold_broker_tenant_blocks{tenant=\"other\"} 200\n"})
+                           "leasehold_broker_tenant_blocks{tenant=\"other\"} 200\n",
+                           "leasehold_broker_tenant_adapter_leases{tenant=\"ann\"} 1\n",
+                           "leasehold_broker_tenant_adapter_bytes{tenant=\"other\"} 100\n"})
     CHECK_THAT(text, Catch::Contains(line));
   CHECK_FALSE(text.contains("eve"));
 }
