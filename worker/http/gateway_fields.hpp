@@ -5,7 +5,7 @@
 /// | --- | --- |
 /// | Leasehold-Stream | 50 … 10000: milliseconds between the beats of a continuable stream |
 /// | Leasehold-Created | Unix time: the answer's `created`, and the time of the chat template |
-/// | Leasehold-Adapters | SHA-256 of each choice's adapter, or nothing |
+/// | Leasehold-Adapters | each choice's adapter (SHA-256) |
 /// | Leasehold-Request | the id of the request if its body has none |
 /// | Leasehold-Moved-From | the host that may still run the text (host_name.hpp), or `unknown` |
 ///

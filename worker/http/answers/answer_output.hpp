@@ -6,7 +6,7 @@
 /// | comment | meaning |
 /// | --- | --- |
 /// | t CHOICE POSITION TOKEN | the events since the last such comment are those of this token |
-/// | a CHOICE SHA256 | the version of the adapter that generates the next tokens of the choice |
+/// | a CHOICE SHA256 | the version of its adapter |
 /// | e | the answer is complete |
 /// | x CODE MS | an Errc ended it; a retry before MS has passed fails, 0: not known |
 /// | b | a heartbeat |
