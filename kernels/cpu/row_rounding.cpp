@@ -91,13 +91,14 @@ void RowRounding::round(const LaunchPermit& permit, const RoundingPlan& plan, Sp
   }
 }
 
-/// True if threads lose less time when each rounds all rows than when they wait for each other. A
-/// kept x is computed once.
+/// True if threads lose less time when each rounds all rows than when they wait for each other. An
+/// x that is computed and kept is computed once.
 bool RowRounding::should_each_thread_round(const RoundingPlan& plan) const {
   const std::uint32_t threads = cpu_.launcher.threads();
   const std::uint64_t repeated = plan.macs() * (threads - 1) / threads;
-  return !plan.args.keeps_x && plan.n_rows <= kOwnRows && plan.macs() <= kTileMacs &&
-         repeated <= kBarrierMacs;
+  const bool computes_x = plan.args.norm != nullptr || plan.args.swiglu != nullptr;
+  return !(plan.args.keeps_x && computes_x) && plan.n_rows <= kOwnRows &&
+         plan.macs() <= kTileMacs && repeated <= kBarrierMacs;
 }
 
 LaunchStatus RowRounding::round_shared(const LaunchContext& context, const RoundingPlan& plan) {
