@@ -17,7 +17,8 @@ using runner::Missing;
 using runner::ScriptAction;
 using runner::Starts;
 
-constexpr Duration kTextsTimeout = std::chrono::minutes(3);
+/// Long enough for a loaded machine, where adapters wait for memory.
+constexpr Duration kTextsTimeout = std::chrono::minutes(10);
 constexpr Duration kSettleTimeout = std::chrono::minutes(3);
 constexpr std::uint32_t kMaxRoundSeconds = 120;
 /// At most this share of the adapters is removed at a time.
