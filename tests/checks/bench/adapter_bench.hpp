@@ -18,7 +18,7 @@ struct AdapterBenchConfig {
   std::uint32_t prompt_rows = 512;
   std::string bin_dir;                    ///< Of the programs; not used by "steps".
   std::vector<std::string> measurements;  ///< Names from kAdapterMeasurements; empty: all.
-  std::uint32_t calm_seconds = 10;        ///< Of the streams without loads beside them.
+  std::uint32_t calm_seconds = 10;        ///< Of streams without loads, then at least with loads.
 };
 
 /// A report has only what was measured.

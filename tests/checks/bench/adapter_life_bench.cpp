@@ -28,6 +28,7 @@ constexpr std::uint32_t kBesideStreams = 8;
 constexpr std::uint32_t kBesideTokens = 512;
 constexpr std::uint32_t kInTurn = 16;
 constexpr std::uint32_t kLoadedInTurn = 8;
+constexpr std::uint64_t kLeastExtentBytes = std::uint64_t{2} << 20;
 constexpr std::uint32_t kTurns = 2;  // measured, after one in which memory is still free
 constexpr std::uint32_t kFlipsPerRound = 20;
 
@@ -71,8 +72,12 @@ Result<double> load_ms(System& system, std::uint32_t number) {
   return took_ms;
 }
 
-Result<void> add_loads(System& system, std::uint32_t rounds, std::vector<double>& samples) {
-  for (std::uint32_t round = 0; round < rounds; ++round) samples.push_back(TRY(load_ms(system, 0)));
+/// Loads at least `rounds` times, and for at least `seconds`.
+Result<void> add_loads(System& system, std::uint32_t rounds, std::uint32_t seconds,
+                       std::vector<double>& samples) {
+  const SystemClock clock;
+  const TimePoint end = clock.now() + std::chrono::seconds(seconds);
+  while (samples.size() < rounds || clock.now() < end) samples.push_back(TRY(load_ms(system, 0)));
   return {};
 }
 
@@ -107,7 +112,7 @@ Result<Json> measure_adapter_loads(const AdapterBenchConfig& config) {
   TRY(system->admit_pool(kBesideStreams));
   TRY(register_adapter(*system, 0, 0));
   Samples samples;
-  TRY(add_loads(*system, config.rounds, samples["idle_ms"]));
+  TRY(add_loads(*system, config.rounds, 0, samples["idle_ms"]));
   TenantPool streams({.broker_socket = system->broker_socket(),
                       .clients = kBesideStreams,
                       .max_tokens = kBesideTokens});
@@ -115,7 +120,7 @@ Result<Json> measure_adapter_loads(const AdapterBenchConfig& config) {
   (void)streams.take_gaps_us();
   std::this_thread::sleep_for(std::chrono::seconds(config.calm_seconds));
   samples["gap_us.calm"] = streams.take_gaps_us();
-  TRY(add_loads(*system, config.rounds, samples["beside_ms"]));
+  TRY(add_loads(*system, config.rounds, config.calm_seconds, samples["beside_ms"]));
   samples["gap_us.loading"] = streams.take_gaps_us();
   const FigureRow rows[] = {{"idle_ms", Statistic::Median},
                             {"beside_ms", Statistic::Median},
@@ -130,13 +135,14 @@ Result<Json> measure_adapter_loads(const AdapterBenchConfig& config) {
 Result<Json> measure_adapter_turns(const AdapterBenchConfig& config) {
   const AdapterFiles files = TRY(AdapterFiles::create(config.model_path, kInTurn));
   SystemConfig system_options = load_system_config(config, files);
-  // The half is for KV memory, and for rounding up to whole extents.
-  system_options.capacity = std::to_string(files.bytes_each() * (2 * kLoadedInTurn + 1) / 2);
+  // In whole extents, and as much as one adapter for KV memory, so that no ninth one fits.
+  const std::uint64_t each = (files.bytes_each() / kLeastExtentBytes + 1) * kLeastExtentBytes;
+  system_options.capacity = std::to_string((kLoadedInTurn + 1) * each);
   const auto system = TRY(System::start(system_options));
   TRY(system->admit_pool(1));
   for (std::uint32_t i = 0; i < kInTurn; ++i) TRY(register_adapter(*system, i, 0));
   Samples samples;
-  TRY(add_loads(*system, config.rounds, samples["load_ms"]));
+  TRY(add_loads(*system, config.rounds, 0, samples["load_ms"]));
   TRY(add_steps(*system, samples));
   TRY(add_turns(*system, samples));
   Json json = figures_of(samples, Statistic::Median);
