@@ -8,18 +8,18 @@ namespace leasehold::brokerctl {
 namespace {
 
 /// The values of the commands of `audit`.
-struct Values {
+struct AuditValues {
   std::string since, tenant, kept_head, file;
   bool is_shared = false;
 };
 
-void add_since(CLI::App& verb, Values& values, const std::string& what) {
+void add_since(CLI::App& verb, AuditValues& values, const std::string& what) {
   verb.add_option("--since", values.since,
                   what + " from this time on, in UTC, such as 2026-11-24 or 2026-11-24T18:30:00Z")
       ->check(checked(parse_utc_ms));
 }
 
-void add_export(Commands& commands, CLI::App& noun, const std::shared_ptr<Values>& values) {
+void add_export(Commands& commands, CLI::App& noun, const std::shared_ptr<AuditValues>& values) {
   auto* all = commands.add_verb(
       noun,
       {"export", "All records as JSON lines, oldest first",
@@ -36,12 +36,13 @@ void add_export(Commands& commands, CLI::App& noun, const std::shared_ptr<Values
 }
 
 /// `-o` names a file here: the answer has one format only.
-void add_file(CLI::App& verb, Values& values) {
+void add_file(CLI::App& verb, AuditValues& values) {
   verb.add_option("-o,--output", values.file, "File to write; default: print to stdout")
       ->check(check_file_path);
 }
 
-void add_certificate(Commands& commands, CLI::App& noun, const std::shared_ptr<Values>& values) {
+void add_certificate(Commands& commands, CLI::App& noun,
+                     const std::shared_ptr<AuditValues>& values) {
   auto* verb = commands.add_verb(
       noun,
       {"certificate",
@@ -69,7 +70,7 @@ void add_certificate(Commands& commands, CLI::App& noun, const std::shared_ptr<V
   add_file(*verb, *values);
 }
 
-void add_head(Commands& commands, CLI::App& noun, const std::shared_ptr<Values>& values) {
+void add_head(Commands& commands, CLI::App& noun, const std::shared_ptr<AuditValues>& values) {
   auto* verb = commands.add_verb(
       noun,
       {"head",
@@ -112,7 +113,7 @@ void add_audit(Commands& commands) {
                      "or removed, 4 if the file audit_head was missing",
                      "brokerctl audit verify\nbrokerctl audit verify -o json"},
                     [] { return VerifyAudit{}; });
-  const auto values = std::make_shared<Values>();
+  const auto values = std::make_shared<AuditValues>();
   add_export(commands, noun, values);
   add_certificate(commands, noun, values);
   add_head(commands, noun, values);
