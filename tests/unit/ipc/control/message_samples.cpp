@@ -343,7 +343,7 @@ std::vector<MessageSample> make_samples() {
 const std::vector<MessageSample>& message_samples() {
   static const auto samples = [] {
     auto all = make_samples();
-    for (const auto& rest : {key_and_audit_samples(), adapter_samples()})
+    for (const auto& rest : {key_and_audit_samples(), adapter_samples(), erasure_samples()})
       all.insert(all.end(), rest.begin(), rest.end());
     return all;
   }();

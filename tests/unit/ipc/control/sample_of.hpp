@@ -26,5 +26,6 @@ inline std::string with_digest(std::string text) {
 /// The samples of keys, usage and audit, and those of messages that came later.
 std::vector<MessageSample> key_and_audit_samples();
 std::vector<MessageSample> adapter_samples();
+std::vector<MessageSample> erasure_samples();
 
 }  // namespace leasehold::testing
