@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include <catch2/catch.hpp>
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -436,15 +436,16 @@ TEST_CASE("verify: a certificate of 10 000 leases, between those of others, has 
     log.settle(other);
     log.settle(lease);
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();
   const std::string text = log.certificate("t7");
-  const auto made = std::chrono::steady_clock::now();
+  const std::clock_t made = std::clock();
   const Verdict verdict = sound(text, log.key());
-  const auto checked = std::chrono::steady_clock::now();
+  const std::clock_t checked = std::clock();
   CHECK(verdict.is_complete());
   CHECK(verdict.leases.size() == 10'000);
   CHECK(text.size() <= 15'000'000);
-  std::cout << text.size() << " bytes, made in "
-            << std::chrono::duration<double>(made - begin).count() << " s, checked in "
-            << std::chrono::duration<double>(checked - made).count() << " s\n";
+  const auto seconds = [](std::clock_t ticks) { return double(ticks) / CLOCKS_PER_SEC; };
+  // Figures for people. A loaded machine must not fail the test.
+  std::cout << text.size() << " bytes; " << seconds(made - begin) << " s of a CPU to make, "
+            << seconds(checked - made) << " s to check\n";
 }
