@@ -129,7 +129,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   settle_waiting_acquires(decision);
   check_invariants(state);
   const std::set<TenantId> tenants = tenants_touched(decision);
-  journal_decision(decision);
+  journal_decision(decision, state.extents.extent_size_bytes());
   settle_quotas(decision, tenants);
   tell_agent(decision, tenants);
   return decision.take_effects();

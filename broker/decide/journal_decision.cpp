@@ -232,9 +232,9 @@ bool must_follow(const Effect& effect, bool revokes) {
 
 }  // namespace
 
-void journal_decision(Decision& decision) {
+void journal_decision(Decision& decision, std::uint64_t extent_size_bytes) {
   journal::Batch batch = RowCollector(decision).take();
-  std::ranges::move(memory_rows(decision), std::back_inserter(batch.rows));
+  std::ranges::move(memory_rows(decision, extent_size_bytes), std::back_inserter(batch.rows));
   std::vector<Effect>& effects = decision.effects();
   const bool revokes = std::ranges::any_of(
       effects, [](const Effect& each) { return stores_state(each, LeaseState::Revoked); });

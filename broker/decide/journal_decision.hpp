@@ -12,6 +12,8 @@ namespace leasehold {
 ///   - at the end of a decision that only revokes, because a revocation does not wait for the
 ///     disk. Its operator actions, and its audit records if there are many, are then a second
 ///     transaction that is written after all other work.
-void journal_decision(Decision& decision);
+/// `extent_size_bytes`: of the extents that the decision changed. After a restart of the machine
+/// the state has no size, but the memory that was lost had one.
+void journal_decision(Decision& decision, std::uint64_t extent_size_bytes);
 
 }  // namespace leasehold

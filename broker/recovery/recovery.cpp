@@ -132,7 +132,7 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
     set_worker_deadlines(decision, facts);
     resume_pending_work(decision, facts, restored);
   }
-  journal_decision(decision);
+  journal_decision(decision, image.extent_size_bytes);
   // This row is the last, so that all other rows are written before they count for this boot.
   if (image.boot_id != facts.boot_id) {
     decision.add(

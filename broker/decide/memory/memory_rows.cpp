@@ -34,11 +34,10 @@ void add(ChangesByLease& changes, const MemoryChange& change, std::uint64_t exte
   }
 }
 
-ChangesByLease changes_of(Decision& decision) {
+ChangesByLease changes_of(Decision& decision, std::uint64_t extent_size_bytes) {
   ChangesByLease changes;
-  ExtentBook& extents = decision.state.extents;
-  for (const MemoryChange& change : extents.accounts().take_changes())
-    add(changes, change, extents.extent_size_bytes());
+  for (const MemoryChange& change : decision.state.extents.accounts().take_changes())
+    add(changes, change, extent_size_bytes);
   for (const auto& [lease, tenant] : decision.touched.closed) {
     changes[lease].tenant = tenant;
     changes[lease].closes = true;
@@ -140,8 +139,8 @@ journal::LeaseErasedRow erased_row(const Decision& decision, LeaseId id, LeaseCh
 
 }  // namespace
 
-std::vector<journal::Row> memory_rows(Decision& decision) {
-  ChangesByLease changes = changes_of(decision);
+std::vector<journal::Row> memory_rows(Decision& decision, std::uint64_t extent_size_bytes) {
+  ChangesByLease changes = changes_of(decision, extent_size_bytes);
   std::vector<journal::Row> rows;
   for (auto& [id, each] : changes)
     if (!each.granted.empty()) rows.emplace_back(granted_row(decision, id, each));

@@ -158,7 +158,7 @@ TEST_CASE("memory records: adopted memory leaves its first lease and enters the 
   CHECK(left.lease == world.lease);
   CHECK(settled(left) == Texts{"2 kv open>adopted_by"});
   CHECK(left.settled[0].adopted_by == next);
-  CHECK(left.proof == "ProcessExit");
+  CHECK(left.proof == "LaunchQuiet");
   CHECK(left.state == ErasureState::Erased);
   const auto granted = only<LeaseGrantedRow>(world);
   CHECK(granted.lease == next);
