@@ -1,4 +1,6 @@
 // `brokerctl cell`: asks etcd about a cell of hosts, and changes it.
+#include "common/cli/command_line.hpp"
+#include "common/cli/size_option.hpp"
 #include "common/unix_time.hpp"
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/tokens/api_key.hpp"
@@ -19,7 +21,7 @@ constexpr std::chrono::milliseconds kCallTimeout{5'000};
 /// The values of all options of `cell`.
 struct CellValues {
   std::string config = "/etc/leasehold/cell.toml";
-  std::string tenant, host, key, cell;
+  std::string tenant, host, key, cell, max_adapter_bytes;
   std::vector<std::string> hosts;
   KeyOptions key_options;
   std::int64_t timeout_ms = 120'000;
@@ -124,8 +126,11 @@ void add_tenants(CellCommands& all) {
       all.add(noun,
               {"admit", "Create a tenant of the cell, or change its limits",
                "brokerctl cell tenants admit alice --max-concurrent 8 --max-blocks 4096"},
-              [](const auto& calls, const CellValues& values) {
-                return cell::admit_tenant(calls, {values.tenant}, values.limits, values.waits());
+              [](const auto& calls, const CellValues& values) -> Result<cell::Answer> {
+                cell::Limits limits = values.limits;
+                if (!values.max_adapter_bytes.empty())
+                  limits.adapter_bytes = TRY(parse_size(values.max_adapter_bytes));
+                return cell::admit_tenant(calls, {values.tenant}, limits, values.waits());
               });
   all.add_tenant(admit);
   cell::Limits& limits = all.values().limits;
@@ -140,6 +145,12 @@ void add_tenants(CellCommands& all) {
   add_limit(admit, "--tokens-per-minute", limits.tokens_per_minute,
             "Computed prompt tokens and emitted tokens per minute; new tenant: the most",
             wire::kPerMinute);
+  add_limit(admit, "--max-adapters", limits.adapters,
+            "Adapters of its own that each host may load at once; new tenant: 0", wire::kAdapters);
+  admit
+      .add_option("--max-adapter-bytes", all.values().max_adapter_bytes,
+                  "Memory of its adapters on each host, for example 1GiB; new tenant: 0")
+      ->check(checked(parse_size));
   all.add_wait(admit);
   CLI::App& remove =
       all.add(noun,

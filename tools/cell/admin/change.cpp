@@ -68,7 +68,10 @@ Result<Answer> admit_tenant(const Calls& calls, const TenantId& tenant, const Li
   const auto admission = [&](const TenantView& view) -> Result<etcd::Transaction> {
     const bool is_new = view.policy_modified.value == 0 || view.policy.limits.is_zero();
     const Share share = TRY(merged(is_new ? kNewTenant : view.policy.limits, limits));
-    return change_of(calls.keys, tenant, {.limits = share}, view);
+    const AdapterLimits old = is_new ? AdapterLimits() : view.policy.adapters;
+    const AdapterLimits adapters{.count = limits.adapters.value_or(old.count),
+                                 .bytes = limits.adapter_bytes.value_or(old.bytes)};
+    return change_of(calls.keys, tenant, {.limits = share, .adapters = adapters}, view);
   };
   const TenantChange change = TRY(change_tenant(calls, tenant, admission));
   return finish(calls, name_answer("TENANT", "tenant", tenant.value), change, wait);

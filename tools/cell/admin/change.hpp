@@ -21,6 +21,8 @@ using Wait = std::optional<Duration>;
 /// Limits of a tenant; those that are missing keep their value, or get the default of a new tenant.
 struct Limits {
   std::optional<std::uint32_t> concurrent, blocks, reserved, tokens_per_minute;
+  std::optional<std::uint32_t> adapters;  ///< On each host, as the next member.
+  std::optional<std::uint64_t> adapter_bytes;
 };
 
 /// What a command sets of a key; what is missing keeps its value.

@@ -197,8 +197,10 @@ Result<Answer> show_tenants(const Calls& calls) {
     const auto policy = tenant ? noted(read_policy(entry.key, entry.value), answer) : std::nullopt;
     if (!policy) continue;
     add_row(answer.table, {tenant->value}, policy->limits);
-    answer.document["items"].push_back(
-        {{"tenant", tenant->value}, {"limits", json_of(policy->limits)}});
+    answer.document["items"].push_back({{"tenant", tenant->value},
+                                        {"limits", json_of(policy->limits)},
+                                        {"max_adapters", policy->adapters.count},
+                                        {"max_adapter_bytes", policy->adapters.bytes}});
   }
   return answer;
 }

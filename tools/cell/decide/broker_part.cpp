@@ -35,6 +35,8 @@ wire::CellAdmit admission_of(const CellName& cell, const TenantId& tenant, const
   admission.policy.max_concurrent = std::min<std::uint32_t>(share.concurrent, kMaxStepSequences);
   admission.policy.max_blocks = std::min(share.blocks, kMostBlocks);
   admission.policy.reserved_blocks = std::min(share.reserved, admission.policy.max_blocks);
+  admission.policy.max_adapters = limit.adapters.count;
+  admission.policy.max_adapter_bytes = limit.adapters.bytes;
   if (share.reserved > 0) admission.policy.tier = wire::Tier::Guaranteed;
   if (share.tokens_per_minute > 0)
     admission.policy.rates.tokens_per_minute =
@@ -46,12 +48,15 @@ BrokerLimit limit_in(const wire::TenantView& view, Incarnation incarnation) {
   if (!view.part) return {};
   // Later limits have greater revisions than any that the broker has seen. The policy of a void
   // part keeps its rate.
-  if (is_void(*view.part, incarnation)) return {.share = {}, .revision = view.part->revision};
   const wire::TenantPolicy& policy = view.policy;
+  const AdapterLimits adapters{.count = policy.max_adapters, .bytes = policy.max_adapter_bytes};
+  if (is_void(*view.part, incarnation))
+    return {.share = {}, .adapters = adapters, .revision = view.part->revision};
   return {.share = {.concurrent = policy.max_concurrent,
                     .blocks = policy.max_blocks,
                     .reserved = policy.reserved_blocks,
                     .tokens_per_minute = policy.rates.tokens_per_minute.value_or(0)},
+          .adapters = adapters,
           .revision = view.part->revision};
 }
 

@@ -66,6 +66,9 @@ void describe(Is<WantedHost> auto& wanted, auto& fields) {
 
 void describe(Is<CellPolicy> auto& policy, auto& fields) {
   fields.field("limits", policy.limits);
+  fields.with_default("max_adapters", policy.adapters.count, 0u, wire::kAdapters);
+  fields.with_default("max_adapter_bytes", policy.adapters.bytes, std::uint64_t{0},
+                      wire::kAdapterBytes);
 }
 
 void describe(Is<CellKey> auto& key, auto& fields) {

@@ -107,9 +107,17 @@ Share smaller(const Share& a, const Share& b);        ///< The smaller of each a
 Share greater(const Share& a, const Share& b);        ///< The greater of each amount.
 std::string to_string(const Share& share);
 
+/// What each host lets a tenant load of its adapters, which are registered on each host.
+struct AdapterLimits {
+  std::uint32_t count = 0;
+  std::uint64_t bytes = 0;
+  bool operator==(const AdapterLimits&) const = default;
+};
+
 /// `tenants/T`: the limits over all hosts. A revoked tenant keeps its key, with limits of zero.
 struct CellPolicy {
   Share limits;
+  AdapterLimits adapters;  ///< May be missing.
   bool operator==(const CellPolicy&) const = default;
 };
 

@@ -60,8 +60,11 @@ std::size_t TenantPart::parts_before() const {
   return static_cast<std::size_t>(std::ranges::count_if(view_.ledger.parts, is_before));
 }
 
+/// Limits of adapters are the tenant's on each host, so they are not divided.
 void TenantPart::set_limit(const Share& share) {
-  if (share != limit_.share) limit_ = {share, limit_.revision + 1};
+  const AdapterLimits& adapters = owner_ ? view_.policy.adapters : limit_.adapters;
+  if (share == limit_.share && adapters == limit_.adapters) return;
+  limit_ = {.share = share, .adapters = adapters, .revision = limit_.revision + 1};
 }
 
 /// A confirmation can only lower `may_run_`: the broker runs at most what it could run before.

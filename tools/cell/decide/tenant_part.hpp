@@ -30,6 +30,7 @@ namespace leasehold::cell {
 /// limit of the same size is not taken for one about this limit.
 struct BrokerLimit {
   Share share;
+  AdapterLimits adapters;
   std::uint64_t revision = 0;
   bool operator==(const BrokerLimit&) const = default;
 };

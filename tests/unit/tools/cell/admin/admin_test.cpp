@@ -99,12 +99,14 @@ TEST_CASE("cell admin: a wait that fails says that the change is written") {
 
 TEST_CASE("cell admin: an admission keeps the limits that it does not name") {
   Cell cell;
-  REQUIRE(admit_tenant(cell.calls, kAnn, {.concurrent = 4, .blocks = 100}, {}));
+  const Limits first{.concurrent = 4, .blocks = 100, .adapters = 2, .adapter_bytes = 1 << 20};
+  REQUIRE(admit_tenant(cell.calls, kAnn, first, {}));
   REQUIRE(admit_tenant(cell.calls, kAnn, {.concurrent = 8}, {}));
   const auto policy = read_policy("k", cell.value(cell.keys.tenant(kAnn))).value();
   CHECK(policy.limits.concurrent == 8);
   CHECK(policy.limits.blocks == 100);
   CHECK(policy.limits.tokens_per_minute > 0);
+  CHECK(policy.adapters == AdapterLimits{.count = 2, .bytes = 1 << 20});
   const auto wrong = admit_tenant(cell.calls, kAnn, {.reserved = 101}, {});
   REQUIRE(!wrong);
   CHECK(wrong.error().code == Errc::BadRequest);

@@ -58,13 +58,15 @@ TEST_CASE("cell demand: time in which the host may run nothing is not idle time"
 }
 
 TEST_CASE("cell part: the broker's words and back are the same limit") {
-  const BrokerLimit limit{.share = kLimits, .revision = 3};
+  const BrokerLimit limit{
+      .share = kLimits, .adapters = {.count = 2, .bytes = 1 << 20}, .revision = 3};
   const auto admission = admission_of({"c"}, {"ann"}, kOwner, limit);
   CHECK(admission.policy.cell == CellName{"c"});
   CHECK(admission.incarnation == 7);
   CHECK(limit_in(shown(admission), kOwner.incarnation) == limit);
   // Another membership has nothing, but later limits must have greater revisions.
-  CHECK(limit_in(shown(admission), {8}) == BrokerLimit{.share = {}, .revision = 3});
+  CHECK(limit_in(shown(admission), {8}) ==
+        BrokerLimit{.share = {}, .adapters = limit.adapters, .revision = 3});
   CHECK(limit_in(wire::TenantView(), {8}) == BrokerLimit());
 }
 

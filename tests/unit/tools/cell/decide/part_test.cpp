@@ -111,6 +111,25 @@ TEST_CASE_METHOD(HostAlone, "part: a limit that was lowered and not yet returned
   CHECK(a.limit() == requests(8));
 }
 
+TEST_CASE_METHOD(HostAlone, "part: each host gets the whole limits of adapters, and each change") {
+  const std::uint64_t earlier = a.part.limit().revision;
+  Host b(cell, "b", 8);
+  const CellPolicy policy{.limits = requests(8), .adapters = {.count = 3, .bytes = 1 << 20}};
+  cell.put(kKeys.tenant(kAnn), text_of(policy));
+  for (Host* host : {&a, &b}) {
+    host->part.look_again();
+    REQUIRE(host->run());
+    CHECK(host->part.limit().adapters == policy.adapters);
+  }
+  CHECK(a.part.limit().revision > earlier);
+  a.part.look_again();
+  REQUIRE(a.run());
+  const std::uint64_t told = a.part.limit().revision;
+  a.part.look_again();
+  REQUIRE(a.run());
+  CHECK(a.part.limit().revision == told);
+}
+
 TEST_CASE_METHOD(HostAlone, "part: an idle host returns its part") {
   a.part.wants({});
   REQUIRE(a.run());
