@@ -65,6 +65,9 @@ std::string summary(const TopSample& now, const TopSample* before) {
   text +=
       fmt::format("leases    {} live, {} revoked, {} stuck, {} fenced in all\n", status.leases_live,
                   status.leases_revoked, status.leases_stuck, status.leases_fenced);
+  if (status.adapters_loaded + status.adapters_loading > 0)
+    text += fmt::format("adapters  {} loaded, {} loading, {}\n", status.adapters_loaded,
+                        status.adapters_loading, bytes_text(status.adapter_bytes));
   const wire::LatencySummary rebinds = rebinds_of(status);
   text += fmt::format("rebinds   {} in the last minute", rebinds.count);
   if (rebinds.count > 0) {

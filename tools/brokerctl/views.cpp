@@ -115,6 +115,12 @@ cli::Table status_table(const wire::StatusView& status) {
   if (status.workers_out_of_service > 0)
     add("workers out of service", number(status.workers_out_of_service));
   if (status.workers_asleep > 0) add("workers asleep", number(status.workers_asleep));
+  if (status.adapters_loaded + status.adapters_loading + status.adapters_ending > 0) {
+    add("adapters loaded", number(status.adapters_loaded));
+    add("  loading", number(status.adapters_loading));
+    add("  ending", number(status.adapters_ending));
+    add("  memory", bytes_text(status.adapter_bytes));
+  }
   add("tenants", number(status.tenants));
   add("  live", number(status.tenants_live));
   if (status.cell) add_cell(table, *status.cell);

@@ -233,6 +233,7 @@ void add_describe(Commands& commands) {
   add("tenant", "Policy, usage, leases, keys and events of a tenant", "alice");
   add("worker", "State, leases and events of a worker", "w1");
   add("key", "Tenant and fields of an API key", "0011223344556677");
+  add("adapter", "Version, owner, memory, leases and events of an adapter", "support");
   add("extent", "State, lease and quarantine of an extent of memory", "5");
 }
 

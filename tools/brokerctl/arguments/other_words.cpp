@@ -65,6 +65,7 @@ constexpr Row kRows[] = {
     {kDescribe, "lease", "brokerctl describe lease {}", "LEASE"},
     {kDescribe, "worker", "brokerctl describe worker {}"},
     {kDescribe, "key", "brokerctl describe key {}", "KEY"},
+    {kDescribe, "adapter", "brokerctl describe adapter {}"},
     {kDescribe, "extent", "brokerctl describe extent {}", "ID"},
     {kDescribe, "request", "brokerctl get request {} -o wide", "ID"},
     {" wait ", "", "brokerctl workers --wait ready"},

@@ -8,6 +8,7 @@
 
 #include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
+#include "tools/brokerctl/changes/adapter_calls.hpp"
 #include "tools/brokerctl/describe/history.hpp"
 #include "tools/brokerctl/describe/next_steps.hpp"
 #include "tools/brokerctl/find_lease.hpp"
@@ -171,11 +172,25 @@ Result<void> add_extent(const Describe& what, const Dependencies& dependencies,
   return {};
 }
 
+Result<void> add_adapter(const Describe& what, const Dependencies& dependencies,
+                         Description& description) {
+  const auto adapter = TRY(find_in_pages(what, dependencies, adapters_table));
+  description.add_item(adapter, adapters_table);
+  const std::string every_version = adapter.adapter.value + "@";
+  const auto leases = TRY(leases_where(dependencies, [&](const wire::LeaseView& lease) {
+    return lease.scope == wire::LeaseScope::Adapter && lease.part.starts_with(every_version) &&
+           lease.state != LeaseState::Fenced;
+  }));
+  description.add_list("Leases", "leases", leases, leases_table);
+  return {};
+}
+
 Result<void> add_thing(const Describe& what, const Dependencies& dependencies,
                        Description& description) {
   if (what.noun == "lease") return add_lease(what, dependencies, description);
   if (what.noun == "tenant") return add_tenant(what, dependencies, description);
   if (what.noun == "worker") return add_worker(what, dependencies, description);
+  if (what.noun == "adapter") return add_adapter(what, dependencies, description);
   if (what.noun == "extent") return add_extent(what, dependencies, description);
   description.add_item(TRY(find_in_pages(what, dependencies, keys_table)), keys_table);
   return {};

@@ -99,4 +99,20 @@ std::vector<NextStep> next_steps(const wire::ExtentView& extent) {
   return steps;
 }
 
+std::vector<NextStep> next_steps(const wire::AdapterView& adapter) {
+  const std::string& name = adapter.adapter.value;
+  std::vector<NextStep> steps;
+  if (!adapter.removed) {
+    steps.push_back(
+        {"brokerctl adapters load " + name + " --worker W", "Load it before the first request"});
+    steps.push_back({"brokerctl adapters remove " + name, "Forbid it to new requests"});
+  }
+  if (!adapter.leases.empty())
+    steps.push_back({"brokerctl revoke --adapter " + name, "End its texts now"});
+  if (adapter.tenant)
+    steps.push_back({"brokerctl describe tenant " + adapter.tenant->value, "Show its tenant"});
+  if (steps.empty()) steps.push_back({"brokerctl adapters", "Show all adapters"});
+  return steps;
+}
+
 }  // namespace leasehold::brokerctl

@@ -18,5 +18,6 @@ std::vector<NextStep> next_steps(const wire::TenantView& tenant);
 std::vector<NextStep> next_steps(const wire::WorkerView& worker);
 std::vector<NextStep> next_steps(const wire::KeyView& key);
 std::vector<NextStep> next_steps(const wire::ExtentView& extent);
+std::vector<NextStep> next_steps(const wire::AdapterView& adapter);
 
 }  // namespace leasehold::brokerctl

@@ -85,6 +85,26 @@ TEST_CASE("describe tenant, worker, key and extent: what belongs to each") {
   CHECK(extent.at("next").dump().contains("brokerctl quarantine release extent:5"));
 }
 
+TEST_CASE("describe adapter: its version, and the leases of every version") {
+  FakeBroker broker = small_broker();
+  auto memory = lease_view({19, 1}, LeaseState::Live, "alice");
+  memory.scope = wire::LeaseScope::Adapter;
+  memory.part = "support@1";
+  auto of_another = memory;
+  of_another.part = "support-2@1";
+  broker.replies["lease.list"] = {items({memory, of_another})};
+  wire::AdapterView adapter{.adapter = {"support"}, .version = 2, .file = "s.gguf"};
+  adapter.tenant = TenantId{"alice"};
+  adapter.leases = {{.lease = {19, 1}, .worker = "w", .version = 1}};
+  broker.replies["adapter.list"] = {items<wire::AdapterView>({adapter})};
+  REQUIRE(run_words(broker, {"describe", "adapter", "support", "-o", "json"}));
+  const auto document = wire::Json::parse(broker.out.str());
+  CHECK(document.at("item").at("version") == 2);
+  CHECK(document.at("leases").size() == 1);
+  CHECK(document.at("next").dump().contains("brokerctl revoke --adapter support"));
+  CHECK(run_words(broker, {"describe", "adapter", "x"}).error().code == Errc::UnknownAdapter);
+}
+
 TEST_CASE("describe: an unknown name is the error of its noun, with the nearest name") {
   FakeBroker broker = small_broker();
   const auto tenant = run_words(broker, {"describe", "tenant", "alise"});
