@@ -139,7 +139,7 @@ class Backend {
   virtual LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) = 0;
 
   /// Runs the norm or SwiGLU, then the matmuls, then the caps, by default as one launch each. A
-  /// backend may fuse them, and leave x undefined unless the arguments keep it.
+  /// backend may fuse them; the contents of x are then undefined if a norm or SwiGLU computes it.
   virtual LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args);
 
   /// Runs gate and up as one projection and down as another, by default. A backend may fuse them;

@@ -266,9 +266,6 @@ struct ProjectionArgs {
   /// the inputs of `norm` and `swiglu`.
   std::span<const MatmulArgs> matmuls;
   float softcap = 0.0F;  ///< Not 0: caps every product, as SoftcapArgs does.
-  /// The rows of x that the matmuls read are complete after the launches. Otherwise they are
-  /// undefined if a norm or SwiGLU computes them.
-  bool keeps_x = false;
 };
 
 /// down (+)= W_down · activation(W_gate · x, W_up · x)

@@ -51,29 +51,26 @@ RowRounding::RowRounding(CpuResources& cpu)
       rounded_(max_matmul_inputs(cpu.limits), cpu.limits.max_width),
       own_rounded_(kOwnRows * cpu.launcher.threads(), cpu.limits.max_width) {}
 
-/// Returns columns of row i of x. A norm or SwiGLU computes them into the thread's own row, or into
-/// x if the projection keeps it.
+/// Returns columns of row i of x. A norm or SwiGLU computes them into the thread's own row.
 const float* RowRounding::input_part(const LaunchPermit& permit, const RoundingPlan& plan,
                                      std::uint32_t i, Span32 columns, std::uint32_t thread) {
   const std::size_t at = selected_index(plan.first(), i) * std::size_t{plan.n_in} + columns.begin;
   float* const own = computed_rows_.data() + thread * stride_;
-  const bool keeps_x = plan.args.keeps_x;
   if (const RmsNormArgs* norm = plan.args.norm) {
-    float* const out = keeps_x ? norm->out + at : own;
     cpu_.kernels.rms_norm_row({.x = norm->x + at,
                                .weight = permit.open(norm->weight),
-                               .out = out,
+                               .out = own,
                                .width = plan.n_in,
                                .epsilon = norm->epsilon,
                                .scale = norm->scale,
                                .is_centered = norm->is_centered});
-    return out;
+    return own;
   }
   if (const SwiGluArgs* swiglu = plan.args.swiglu) {
     const std::uint32_t n = columns.end - columns.begin;
-    float* const gate = keeps_x ? swiglu->gate + at : std::copy_n(swiglu->gate + at, n, own) - n;
-    cpu_.kernels.swiglu(swiglu->activation, gate, swiglu->up + at, n);
-    return gate;
+    std::copy_n(swiglu->gate + at, n, own);
+    cpu_.kernels.swiglu(swiglu->activation, own, swiglu->up + at, n);
+    return own;
   }
   return plan.first().x + at;
 }
@@ -91,14 +88,11 @@ void RowRounding::round(const LaunchPermit& permit, const RoundingPlan& plan, Sp
   }
 }
 
-/// True if threads lose less time when each rounds all rows than when they wait for each other. An
-/// x that is computed and kept is computed once.
+/// True if threads lose less time when each rounds all rows than when they wait for each other.
 bool RowRounding::should_each_thread_round(const RoundingPlan& plan) const {
   const std::uint32_t threads = cpu_.launcher.threads();
   const std::uint64_t repeated = plan.macs() * (threads - 1) / threads;
-  const bool computes_x = plan.args.norm != nullptr || plan.args.swiglu != nullptr;
-  return !(plan.args.keeps_x && computes_x) && plan.n_rows <= kOwnRows &&
-         plan.macs() <= kTileMacs && repeated <= kBarrierMacs;
+  return plan.n_rows <= kOwnRows && plan.macs() <= kTileMacs && repeated <= kBarrierMacs;
 }
 
 LaunchStatus RowRounding::round_shared(const LaunchContext& context, const RoundingPlan& plan) {

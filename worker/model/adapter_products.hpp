@@ -12,7 +12,7 @@
 namespace leasehold {
 
 /// The adapters of a step. Where none changes a weight, launches are those of the base model.
-/// Elsewhere the matmuls keep their x in f32, which the products of the adapters read.
+/// Elsewhere the products of the weights are computed in launches of their own, with the same bits.
 /// Lifetime: the adapters' matrices and the scratch memory outlive the object.
 class AdapterProducts {
  public:
@@ -27,11 +27,15 @@ class AdapterProducts {
   AdapterTable table() const { return std::span(tables_).first(n_); }
 
   /// The projection, whose first matmuls have these targets.
-  LaunchStatus project(Backend& backend, const LaunchContext& context, ProjectionArgs args,
+  LaunchStatus project(Backend& backend, const LaunchContext& context, const ProjectionArgs& args,
                        std::span<const AdapterTarget> targets) const {
-    args.keeps_x = is_changed(backend, context, targets);
-    LaunchStatus status = backend.project(context, args);
-    if (args.keeps_x && !status.none_live()) status &= add(backend, context, args.matmuls, targets);
+    if (!is_changed(backend, context, targets)) return backend.project(context, args);
+    LaunchStatus status{context.gates->all()};
+    if (args.norm != nullptr) status &= backend.rms_norm(context, *args.norm);
+    if (args.swiglu != nullptr && !status.none_live())
+      status &= backend.swiglu(context, *args.swiglu);
+    if (!status.none_live()) status &= backend.project(context, {.matmuls = args.matmuls});
+    if (!status.none_live()) status &= add(backend, context, args.matmuls, targets);
     return status;
   }
 

@@ -175,8 +175,7 @@ LaunchStatus DeviceArrays::project(const LaunchContext& context, const Projectio
   const ProjectionArgs here{.norm = args.norm != nullptr ? &norm : nullptr,
                             .swiglu = args.swiglu != nullptr ? &swiglu : nullptr,
                             .matmuls = matmuls,
-                            .softcap = args.softcap,
-                            .keeps_x = args.keeps_x};
+                            .softcap = args.softcap};
   return in_step(context, {.logit_rows = args.matmuls.front().select},
                  [&] { return backend_->project(context, here); });
 }
