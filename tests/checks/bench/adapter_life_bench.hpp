@@ -16,8 +16,8 @@ Result<nlohmann::json> measure_adapter_loads(const AdapterBenchConfig& config);
 
 /// {"load_ms", "step_ms", "first_token_ms", "steps_beyond_load"}: 16 adapters are needed in turn,
 /// with memory for eight, so that each request evicts one and loads its own. Medians of: a load
-/// without other work, the time between two tokens, and the time from a submission to the first
-/// token. The last is the time beyond a load in steps.
+/// without other work, and the time from a submission to the first token; "step_ms" is the mean
+/// time of a token of one text. The last is the time beyond a load in steps.
 Result<nlohmann::json> measure_adapter_turns(const AdapterBenchConfig& config);
 
 /// The keys of clocks_json, without "runs", for the leases of adapters under which texts run, and
