@@ -61,6 +61,16 @@ void HostMemory::add_cleared(Result<MemoryObject> object) {
   clear_next();
 }
 
+void HostMemory::count_touched(std::move_only_function<void()> then) {
+  boost::asio::post(clearer_, [this, objects = store_.objects(), then = std::move(then)]() mutable {
+    boost::asio::post(io_,
+                      [this, bytes = touched_bytes(objects), then = std::move(then)]() mutable {
+                        store_.set_touched_bytes(bytes);
+                        then();
+                      });
+  });
+}
+
 void HostMemory::lend(std::vector<ExtentId> extents, std::size_t, OnFds on_fds) {
   on_fds(store_.extents_for_worker(extents));
 }

@@ -27,8 +27,8 @@ class HostMemory final : public LentMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   /// See MemoryStore::create_extent.
-  Result<void> create_extent(ExtentId extent, std::size_t size_bytes) {
-    return store_.create_extent(extent, size_bytes);
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes, bool take_cleared = true) {
+    return store_.create_extent(extent, size_bytes, take_cleared);
   }
   MemoryIdentity identity(ExtentId extent) const { return store_.identity(extent); }
   /// Keeps `count` cleared objects ready for extents created later, and closes surplus ones.
@@ -37,6 +37,9 @@ class HostMemory final : public LentMemory {
   void clear_ahead(std::uint32_t count, std::size_t size_bytes);
   /// Lowers the number of objects to keep to at most `count`, until the next call of clear_ahead.
   void clear_at_most(std::uint32_t count) { clear_count_ = std::min(clear_count_, count); }
+  /// Counts the pages of all extents on the clearing thread, then calls back; see
+  /// MemoryStore::touched_bytes. The kernel needs 0.2 µs for each extent.
+  void count_touched(std::move_only_function<void()> then);
   void lend(std::vector<ExtentId> extents, std::size_t size_bytes, OnFds on_fds) override;
   void punch(std::span<const ExtentId> extents) override;
   /// Calls back when all earlier punches are done.

@@ -41,14 +41,21 @@ ExtentsVerified verify(const ExtentObjects& extents) {
   return verified;
 }
 
+std::uint64_t touched_bytes(const ExtentObjects& extents) {
+  std::uint64_t bytes = 0;
+  for (const ExtentObject& extent : extents) bytes += extent.object->allocated_bytes().value_or(0);
+  return bytes;
+}
+
 std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
   if (!region) return 0;
   (void)region->punch();  // a failure shows as bytes that are still allocated
   return allocated(*region);
 }
 
-Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes) {
-  if (!cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
+Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes,
+                                        bool take_cleared) {
+  if (take_cleared && !cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
     extents_.emplace(extent, shared(std::move(cleared_.back())));
     cleared_.pop_back();
     return {};
@@ -93,6 +100,13 @@ ExtentObjects MemoryStore::objects_of(std::span<const ExtentId> extents) const {
     const auto found = extents_.find(id);
     objects.push_back({id, found == extents_.end() ? nullptr : found->second});
   }
+  return objects;
+}
+
+ExtentObjects MemoryStore::objects() const {
+  ExtentObjects objects;
+  objects.reserve(extents_.size());
+  for (const auto& [id, object] : extents_) objects.push_back({id, object});
   return objects;
 }
 

@@ -27,6 +27,8 @@ using ExtentObjects = std::vector<ExtentObject>;
 Result<void> punch(const ExtentObjects& extents);
 /// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
 ExtentsVerified verify(const ExtentObjects& extents);
+/// Bytes of all pages of the extents. An extent that cannot be read counts as 0.
+std::uint64_t touched_bytes(const ExtentObjects& extents);
 /// A new object whose pages are all present and zero, as huge pages where the kernel has them. The
 /// call takes as long as clearing the memory. Errors: OutOfMemory, SystemError.
 Result<MemoryObject> cleared_object(std::size_t size_bytes);
@@ -35,16 +37,17 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// Creates the extent's object, or takes one of this size that was cleared ahead. Precondition:
-  /// the extent has no object. Errors: OutOfMemory, SystemError.
-  Result<void> create_extent(ExtentId extent, std::size_t size_bytes);
+  /// Creates the extent's object without pages or, with `take_cleared`, takes one of this size that
+  /// was cleared ahead, if there is one. Precondition: the extent has no object. Errors:
+  /// OutOfMemory, SystemError.
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes, bool take_cleared);
 
   /// Returns one descriptor per extent. Errors: UnknownLease when an extent has no object,
   /// SystemError.
   Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents) const;
 
-  /// The next extent that is created takes this object. Precondition: `cleared_object` made it, and
-  /// no other process has had its descriptor.
+  /// The next extent that takes cleared memory takes this object. Precondition: `cleared_object`
+  /// made it, and no other process has had its descriptor.
   void add_cleared(MemoryObject object) { cleared_.push_back(std::move(object)); }
   std::uint32_t cleared_objects() const { return static_cast<std::uint32_t>(cleared_.size()); }
   /// Removes and returns the surplus cleared objects: those of another size, and those beyond
@@ -52,6 +55,11 @@ class MemoryStore {
   std::vector<MemoryObject> take_surplus(std::uint32_t count, std::size_t size_bytes);
 
   ExtentObjects objects_of(std::span<const ExtentId> extents) const;
+  /// The objects of all extents.
+  ExtentObjects objects() const;
+  /// Bytes of their pages when they were last counted, see HostMemory::count_touched.
+  std::uint64_t touched_bytes() const { return touched_bytes_; }
+  void set_touched_bytes(std::uint64_t bytes) { touched_bytes_ = bytes; }
   /// Returns what `objects_of` returns. Afterwards, `redeliver` refuses these extents.
   ExtentObjects objects_to_return(std::span<const ExtentId> extents);
   /// Closes the extents that were found empty, or all with `close_anyway`, and marks them as
@@ -87,6 +95,7 @@ class MemoryStore {
 
   std::map<ExtentId, std::shared_ptr<MemoryObject>> extents_;
   std::vector<MemoryObject> cleared_;  // all of one size
+  std::uint64_t touched_bytes_ = 0;
   std::map<ExtentId, MemoryIdentity> expected_;
   std::map<RegionId, std::shared_ptr<MemoryObject>> regions_;
 };

@@ -122,6 +122,7 @@ const Dispatch::Rows& Dispatch::rows() {
       {"lease.revoke", {Role::Operator, &Dispatch::post_call<wire::LeaseRevoke>}},
       {"prefix.publish", {Role::Operator, &Dispatch::post_call<wire::PrefixPublish>}},
       {"lease.drain", {Role::Operator, &Dispatch::post_call<wire::LeaseDrain>}},
+      {"lease.wait", {Role::Operator, &Dispatch::wait_for_leases}},
       {"lease.undrain", {Role::Operator, &Dispatch::post_call<wire::LeaseUndrain>}},
       {"worker.replace", {Role::Operator, &Dispatch::post_call<wire::WorkerReplace>}},
       {"worker.sleep", {Role::Operator, &Dispatch::post_call<wire::WorkerSleep>}},
@@ -169,7 +170,15 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
     }
     TRY(check_role(row->second.role, incoming.credentials));
     if (row->second.query == nullptr) return (this->*row->second.handler)(method, incoming);
-    incoming.respond(TRY(hooks_.query(*row->second.query, incoming.params.body)));
+    const Query& query = *row->second.query;
+    if (!query.shows_touched) {
+      incoming.respond(TRY(hooks_.query(query, incoming.params.body)));
+      return {};
+    }
+    hooks_.count_touched([this, &query, params = std::move(incoming.params.body),
+                          respond = std::move(incoming.respond)]() mutable {
+      respond(hooks_.query(query, params));
+    });
     return {};
   };
   if (auto handled = handle(); !handled) incoming.respond(std::unexpected(handled.error()));
@@ -179,6 +188,11 @@ Result<void> Dispatch::open_spill(const std::string&, Incoming& incoming) {
   TRY(wire::Empty::from_json(incoming.params.body));
   hooks_.open_spill(incoming.connection, std::move(incoming.respond));
   return {};
+}
+
+Result<void> Dispatch::wait_for_leases(const std::string&, Incoming& incoming) {
+  return hooks_.wait_for_leases(
+      incoming.connection, TRY(wire::LeaseWait::from_json(incoming.params.body)), incoming.respond);
 }
 
 /// Answers with the worker's first reply, or with TimedOut. For each request that the worker has

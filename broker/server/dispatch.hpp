@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "broker/decide/event.hpp"
+#include "ipc/control/messages/waits/lease_wait.hpp"
 #include "ipc/control/transport/peer.hpp"
 
 namespace leasehold {
@@ -39,10 +40,14 @@ struct DispatchHooks {
   /// Answers `spill.open` after the disk thread has created the file.
   std::function<void(ConnectionId, control::Responder)> open_spill;
   std::function<Result<control::Payload>(const Query&, const control::Json& params)> query;
+  /// See HostMemory::count_touched.
+  std::function<void(std::move_only_function<void()>)> count_touched;
   /// Passes the call to the worker of this name. See PassedCalls::pass.
   std::function<void(const std::string& worker, const std::string& method,
                      const control::Json& params, std::function<void(Result<control::Payload>)>)>
       pass_to_worker;
+  /// See LeaseWaits::add.
+  std::function<Result<void>(ConnectionId, wire::LeaseWait, control::Responder&)> wait_for_leases;
   std::function<void(Event)> post;
   /// Number of reported events that the rate limit admits.
   std::function<std::size_t(ConnectionId, std::size_t)> admit_events;
@@ -71,6 +76,7 @@ class Dispatch {
 
  private:
   Result<void> open_spill(const std::string& method, Incoming& incoming);
+  Result<void> wait_for_leases(const std::string& method, Incoming& incoming);
   template <class Message>
   Result<void> pass_to_worker(const std::string& method, Incoming& incoming);
   Result<void> answer_report(const std::string& method, Incoming& incoming);

@@ -11,14 +11,28 @@
 
 namespace leasehold {
 
+ServerEffects::ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post)
+    : dependencies_(dependencies),
+      post_(std::move(post)),
+      worker_calls_({.io = dependencies_.io,
+                     .links = dependencies_.links,
+                     .timeout = dependencies_.call_timeout,
+                     .post = post_}),
+      returns_(dependencies_.io, dependencies_.host,
+               {.unmap = [this](const effect::SendUnmap& effect) { worker_calls_.unmap(effect); },
+                .on_verified = [this](ExtentsVerified verified) { post_(std::move(verified)); }}) {}
+
 LentMemory& ServerEffects::memory_of(MemoryPool pool) {
   if (pool == MemoryPool::Swap) return dependencies_.host;
   return dependencies_.memory;
 }
 
+/// One extent is mapped quickly, and most leases that stay idle have one, so these extents get no
+/// memory that has pages already.
 void ServerEffects::perform(const effect::CreateExtents& effect) {
+  const bool take_cleared = effect.extents.size() > 1;
   for (const ExtentId extent : effect.extents) {
-    const auto created = dependencies_.host.create_extent(extent, effect.size_bytes);
+    const auto created = dependencies_.host.create_extent(extent, effect.size_bytes, take_cleared);
     if (!created) refused_extents_.emplace(extent, created.error());
   }
 }
@@ -162,10 +176,8 @@ void ServerEffects::send_grant(const effect::SendGrant& effect, Result<std::vect
   worker_calls_.grant(effect, *std::move(fds));
 }
 
-/// The message is sent after the punches are done, so that verification finds any later write of
-/// the worker.
 void ServerEffects::perform(const effect::SendUnmap& effect) {
-  dependencies_.host.after_punches([this, effect] { worker_calls_.unmap(effect); });
+  returns_.unmap(effect);
 }
 
 void ServerEffects::perform(const effect::BeginQuietWatch& effect) {
@@ -184,9 +196,7 @@ void ServerEffects::perform(const effect::ClearExtents& effect) {
 }
 
 void ServerEffects::perform(const effect::VerifyExtents& effect) {
-  memory_of(effect.pool)
-      .verify({effect.extents, effect.close_anyway},
-              [this](ExtentsVerified verified) { post_(std::move(verified)); });
+  returns_.verify(effect, memory_of(effect.pool));
 }
 
 void ServerEffects::perform(const effect::CreateRegion& effect) {

@@ -15,6 +15,7 @@
 #include "broker/memory/spill_space.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
+#include "broker/server/memory_returns.hpp"
 #include "broker/server/quiet_watches.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/start/fd_keeper.hpp"
@@ -43,13 +44,7 @@ struct EffectDependencies {
 
 class ServerEffects {
  public:
-  ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post)
-      : dependencies_(dependencies),
-        post_(std::move(post)),
-        worker_calls_({.io = dependencies_.io,
-                       .links = dependencies_.links,
-                       .timeout = dependencies_.call_timeout,
-                       .post = post_}) {}
+  ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post);
 
   void perform(const effect::CreateExtents& effect);
   void perform(const effect::Journal& effect);
@@ -105,6 +100,7 @@ class ServerEffects {
   EffectDependencies dependencies_;
   std::function<void(Event)> post_;
   WorkerCalls worker_calls_;
+  MemoryReturns returns_;
   EventLogger logger_;
   std::uint64_t journal_faults_ = 0;
   std::optional<Error> unwritten_;  ///< The error, if the last batch is not on disk.

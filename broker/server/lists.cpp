@@ -59,7 +59,9 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
   view.journal_faults = sources.effects.journal_faults();
   view.log_lines_dropped = log_lines_dropped();
   view.uptime_ms = (now - sources.started) / std::chrono::milliseconds(1);
-  return view.to_json();
+  Json reply = view.to_json();
+  reply.update(wire::HostMemoryInUse{.touched_bytes = sources.memory.touched_bytes()}.to_json());
+  return reply;
 }
 
 // Each list requests one view beyond the limit, whose presence means that another page follows.
@@ -276,7 +278,7 @@ Result<control::Payload> answer(const ListSources& sources, const Json& params) 
 }
 
 constexpr Query kQueries[] = {
-    {"status", Role::Observer, answer<query_status>},
+    {"status", Role::Observer, answer<query_status>, true},
     {"tenant.list", Role::Observer, answer<query_tenants>},
     {"lease.list", Role::Observer, answer<query_leases>},
     {"extent.list", Role::Observer, answer<query_extents>},

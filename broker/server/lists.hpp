@@ -34,6 +34,7 @@ struct Query {
   Role role;
   /// Errors: BadRequest for parameters out of range, those of `key.check` and `extent.open`.
   Result<control::Payload> (*answer)(const ListSources& sources, const control::Json& params);
+  bool shows_touched = false;  ///< Needs a fresh count of the memory with pages.
 };
 
 std::span<const Query> queries();

@@ -33,7 +33,8 @@ BrokerServer::BrokerServer(boost::asio::io_context& io, StartupState startup,
       quiet_(io, dependencies.clock, [this](Event event) { loop_.post(std::move(event)); }),
       links_(io, {.on_exit = [this](ProcessExit proof) { loop_.post(WorkerExited{proof}); },
                   .on_wakeup = [this] { quiet_.observe(); }}),
-      replies_(startup_.table, lent_memory(dependencies.device_memory, host_), links_),
+      replies_(startup_.table, lent_memory(dependencies.device_memory, host_), links_,
+               LeaseWaits(io, state(), dependencies.clock)),
       effects_({.io = io,
                 .table = startup_.table,
                 .memory = lent_memory(dependencies.device_memory, host_),
@@ -145,7 +146,11 @@ Connections::Handlers BrokerServer::connection_handlers() {
                 const auto peer = connections_.find(id);
                 dispatch_.notification(method, id, peer->credentials(), params);
               },
-          .on_closed = [this](ConnectionId id) { loop_.post(ConnectionClosed{id}); },
+          .on_closed =
+              [this](ConnectionId id) {
+                replies_.lease_waits().forget(id);
+                loop_.post(ConnectionClosed{id});
+              },
           .on_holder_exit = [this](ConnectionId id) { loop_.post(HolderExited{id}); },
           .on_change = [this] { timers_.arm_wakeup(); }};
 }
@@ -177,9 +182,15 @@ DispatchHooks BrokerServer::dispatch_hooks(const Clock& clock, bool allow_memory
                            control::Responder respond) { open_spill(id, std::move(respond)); },
       .query = [sources](const Query& query,
                          const control::Json& params) { return query.answer(sources, params); },
+      .count_touched =
+          [this](std::move_only_function<void()> then) { host_.count_touched(std::move(then)); },
       .pass_to_worker =
           [this](const std::string& worker, const std::string& method, const control::Json& params,
                  auto on_reply) { pass_to_worker(worker, method, params, std::move(on_reply)); },
+      .wait_for_leases =
+          [this](ConnectionId id, wire::LeaseWait wait, control::Responder& respond) {
+            return replies_.lease_waits().add(id, std::move(wait), respond);
+          },
       .post = [this](Event event) { loop_.post(std::move(event)); },
       .admit_events =
           [this](ConnectionId id, std::size_t reported) {
@@ -251,6 +262,7 @@ Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliv
 /// Runs after an event and all events that followed from it.
 void BrokerServer::after_events() {
   quiet_.observe();
+  replies_.lease_waits().poll();
   connections_.bound_output();
   ahead_clearing_.poll();
   timers_.after_event();

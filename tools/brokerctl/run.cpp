@@ -99,7 +99,7 @@ class Runner {
         break;
     }
     const Json reply = TRY(dependencies_.call("status", Json::object()));
-    print(reply, status_table(TRY(client::parse_message<wire::StatusView>(reply))));
+    print(reply, TRY(status_table(reply)));
     return {};
   }
   Result<void> operator()(const ListOperatorActions& query) {

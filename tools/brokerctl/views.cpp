@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "common/cli/print_error.hpp"
+#include "ipc/client/parse_message.hpp"
+#include "ipc/control/messages/waits/lease_wait.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
@@ -82,7 +84,9 @@ void add_cell(cli::Table& table, const wire::CellView& cell) {
 
 }  // namespace
 
-cli::Table status_table(const wire::StatusView& status) {
+Result<cli::Table> status_table(const wire::Json& reply) {
+  const auto status = TRY(client::parse_message<wire::StatusView>(reply));
+  const auto in_use = TRY(client::parse_message<wire::HostMemoryInUse>(reply));
   cli::Table table{.columns = {{"WHAT"}, {"VALUE", true}}};
   auto add = [&](std::string what, std::string value) {
     table.rows.push_back({std::move(what), std::move(value)});
@@ -99,6 +103,7 @@ cli::Table status_table(const wire::StatusView& status) {
   add_states(status);
   add("  held for returning workers", bytes_text(status.held_bytes));
   add("held by lost workers (included above)", bytes_text(status.unproven_bytes));
+  add("host memory with pages (of both pools)", bytes_text(in_use.touched_bytes));
   add("swap capacity", bytes_text(status.swap.capacity_bytes));
   add_states(status.swap);
   add("swap held by lost workers (included above)", bytes_text(status.swap.unproven_bytes));

@@ -9,7 +9,8 @@
 
 namespace leasehold::brokerctl {
 
-cli::Table status_table(const wire::StatusView& status);
+/// Errors: MalformedMessage for another reply.
+Result<cli::Table> status_table(const wire::Json& reply);
 cli::Table tenants_table(const std::vector<wire::TenantView>& tenants);
 cli::Table leases_table(const std::vector<wire::LeaseView>& leases);
 /// The time in UTC, or `otherwise` if there is none.

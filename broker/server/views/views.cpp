@@ -7,6 +7,7 @@
 #include <set>
 
 #include "broker/server/views/adapter_views.hpp"
+#include "broker/server/views/lease_view.hpp"
 #include "broker/server/views/tenant_views.hpp"
 
 namespace leasehold {
@@ -42,7 +43,52 @@ std::string part_of(const LeaseRecord& record) {
   return fmt::format("{}@{}", record.part, record.adapter_version);
 }
 
-wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
+std::string_view state_name(const Worker& worker) {
+  constexpr std::string_view kNames[] = {"attached", "ready", "lost", "gone"};
+  return kNames[static_cast<unsigned>(worker.state)];
+}
+
+/// Number of leases on the worker that are not fenced, of one scope or of all.
+std::uint32_t open_on(const State& state, AttachmentId worker,
+                      std::optional<wire::LeaseScope> scope = {}) {
+  const auto& open = state.leases.index().of(worker).open;
+  return static_cast<std::uint32_t>(std::ranges::count_if(open, [&](LeaseId id) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    return (!scope || record.scope == *scope) && !record.is(LeaseState::Fenced);
+  }));
+}
+
+/// Engine leases do not count: the worker keeps its model.
+std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
+  return open_on(state, worker, wire::LeaseScope::Tenant);
+}
+
+std::string drain_state(const State& state, const Worker& worker) {
+  if (worker.replacement) return worker.replacement->done ? "replaced" : "replacing";
+  if (!worker.draining && !worker.stopping) {
+    constexpr std::string_view kNames[] = {"serving", "asleep", "waking"};
+    if (worker.out_of_service) return "out_of_service";
+    const bool is_ready = worker.state == WorkerState::Ready;
+    return std::string(kNames[is_ready ? static_cast<unsigned>(worker.sleep) : 0]);
+  }
+  return tenant_leases_on(state, worker.id) == 0 ? "drained" : "draining";
+}
+
+/// True for a worker that is gone and of no interest any more. One that was replaced is shown until
+/// the next one of its name is replaced, because `brokerctl worker replace` waits for its figures.
+bool is_past(const State& state, const Worker& worker, TimePoint now) {
+  if (worker.state != WorkerState::Gone || open_on(state, worker.id) > 0) return false;
+  if (now - worker.gone_at >= kShowsGoneWorkers) return true;
+  return std::ranges::any_of(state.workers.all(), [&](const auto& entry) {
+    const Worker& later = entry.second;
+    return worker.id < later.id && later.name == worker.name &&
+           (!worker.replacement || later.replacement);
+  });
+}
+
+}  // namespace
+
+wire::LeaseView lease_view(const State& state, const LeaseRecord& record) {
   const auto* fenced = std::get_if<Lease<Fenced>>(&record.lease);
   const std::size_t extents = extents_in(state, record, MemoryPool::Kv);
   const std::uint64_t extent_bytes = state.extents.extent_size_bytes();
@@ -67,55 +113,6 @@ wire::LeaseView view_of(const State& state, const LeaseRecord& record) {
           .times = times_of(record)};
 }
 
-std::string_view state_name(const Worker& worker) {
-  constexpr std::string_view kNames[] = {"attached", "ready", "lost", "gone"};
-  return kNames[static_cast<unsigned>(worker.state)];
-}
-
-/// Number of tenant leases on the worker that are not fenced. Engine leases do not count: the
-/// worker keeps its model.
-std::uint32_t tenant_leases_on(const State& state, AttachmentId worker) {
-  std::uint32_t count = 0;
-  state.leases.for_each_open([&](const LeaseRecord& record) {
-    const bool on_it = record.worker() == worker && record.scope == wire::LeaseScope::Tenant;
-    if (on_it && !record.is(LeaseState::Fenced)) ++count;
-  });
-  return count;
-}
-
-std::string drain_state(const State& state, const Worker& worker) {
-  if (worker.replacement) return worker.replacement->done ? "replaced" : "replacing";
-  if (!worker.draining && !worker.stopping) {
-    constexpr std::string_view kNames[] = {"serving", "asleep", "waking"};
-    if (worker.out_of_service) return "out_of_service";
-    const bool is_ready = worker.state == WorkerState::Ready;
-    return std::string(kNames[is_ready ? static_cast<unsigned>(worker.sleep) : 0]);
-  }
-  return tenant_leases_on(state, worker.id) == 0 ? "drained" : "draining";
-}
-
-std::uint32_t open_on(const State& state, AttachmentId worker) {
-  std::uint32_t count = 0;
-  state.leases.for_each_open([&](const LeaseRecord& record) {
-    if (record.worker() == worker && !record.is(LeaseState::Fenced)) ++count;
-  });
-  return count;
-}
-
-/// True for a worker that is gone and of no interest any more. One that was replaced is shown until
-/// the next one of its name is replaced, because `brokerctl worker replace` waits for its figures.
-bool is_past(const State& state, const Worker& worker, TimePoint now) {
-  if (worker.state != WorkerState::Gone || open_on(state, worker.id) > 0) return false;
-  if (now - worker.gone_at >= kShowsGoneWorkers) return true;
-  return std::ranges::any_of(state.workers.all(), [&](const auto& entry) {
-    const Worker& later = entry.second;
-    return worker.id < later.id && later.name == worker.name &&
-           (!worker.replacement || later.replacement);
-  });
-}
-
-}  // namespace
-
 LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit) {
   LeasePage page;
   state.leases.for_each([&](const LeaseRecord& record) {
@@ -124,7 +121,7 @@ LeasePage lease_page(const State& state, std::uint64_t first, std::size_t limit)
     if (page.items.size() == limit) {
       page.more = true;
     } else {
-      page.items.push_back(view_of(state, record));
+      page.items.push_back(lease_view(state, record));
     }
   });
   return page;

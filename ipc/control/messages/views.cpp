@@ -7,6 +7,7 @@
 #include "ipc/control/messages/limits.hpp"
 #include "ipc/control/messages/tenant_policy.hpp"
 #include "ipc/control/messages/tenant_served.hpp"
+#include "ipc/control/messages/waits/lease_wait.hpp"
 
 namespace leasehold::wire {
 
@@ -54,6 +55,24 @@ void describe(Is<LeaseView> auto& m, auto& fields) {
   fields.field("replaced_by", m.replaced_by);
   fields.field("clocks", m.clocks);
   fields.field("times", m.times);
+}
+
+void describe(Is<LeaseWait> auto& m, auto& fields) {
+  constexpr Between<std::int64_t> kTimeout_ms{0, 10'000};
+  fields.field("leases", m.leases, MaxItems{LeaseWait::kMaxLeases});
+  fields.field("worker", m.worker, TextRule::Name);
+  fields.with_default("until_free", m.until_free, false);
+  fields.field("timeout_ms", m.timeout_ms, kTimeout_ms);
+}
+
+void describe(Is<LeasesWaited> auto& m, auto& fields) {
+  fields.field("items", m.items);
+  fields.field("open", m.open);
+  fields.field("oldest_open", m.oldest_open);
+}
+
+void describe(Is<HostMemoryInUse> auto& m, auto& fields) {
+  fields.with_default("touched_bytes", m.touched_bytes, std::uint64_t{0});
 }
 
 void describe(Is<ExtentView> auto& m, auto& fields) {
@@ -211,6 +230,9 @@ void describe(Is<StatusView> auto& m, auto& fields) {
 template struct Message<RevokeClocks>;
 template struct Message<LeaseTimes>;
 template struct Message<LeaseView>;
+template struct Message<LeaseWait>;
+template struct Message<LeasesWaited>;
+template struct Message<HostMemoryInUse>;
 template struct Message<ExtentView>;
 template struct Message<QuarantineView>;
 template struct Message<WorkerView>;

@@ -32,6 +32,7 @@ struct DispatchFixture {
          ++queried;
          return control::Payload{.body = control::Json::object()};
        },
+       .count_touched = [](std::move_only_function<void()> then) { then(); },
        .pass_to_worker =
            [this](const std::string&, const std::string& method, const control::Json&,
                   auto on_reply) {

@@ -10,11 +10,11 @@
 
 namespace leasehold::brokerctl {
 
-/// Polls until all `leases` are Fenced, then up to 500 ms more until their memory is reusable,
+/// Waits until all `leases` are Fenced, then up to 500 ms more until their memory is reusable,
 /// which is the last of the four clocks. That clock stays unknown (-1) for memory that is
 /// quarantined or holds published weights. Returns the leases in the given order. Errors: TimedOut
-/// naming a lease that is not fenced after `timeout`, or when the user interrupts; UnknownLease
-/// when the broker no longer lists a lease; those of the call.
+/// naming a lease that is not fenced after `timeout`, or when the user interrupts; those of the
+/// call.
 Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId>& leases,
                                                        Duration timeout,
                                                        const Dependencies& dependencies);
@@ -22,12 +22,12 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
 /// Errors: StillWritable naming the first lease with quarantined memory.
 Result<void> check_none_quarantined(const std::vector<wire::LeaseView>& leases);
 
-/// Polls until all `leases`, which the drain named, are Fenced, and reports progress. With a
-/// drained worker it also waits for those of its leases that were revoked before. Returns the last
-/// view of each lease, `leases` first. A lease that ended between two polls, and whose slot another
-/// lease uses, is Fenced without a reason. Errors: TimedOut naming a lease that is not Fenced
-/// `timeout_ms` after its revocation or the end of the grace, or when the user interrupts, which
-/// does not end the drain; those of the call.
+/// Waits until all `leases`, which the drain named, are Fenced, and reports progress. With a
+/// drained worker it also waits for those of its leases that were revoked before, because the
+/// worker is in use until then. Returns the last view of each lease, `leases` first. A lease that
+/// ended between two calls, and whose slot another lease uses, is Fenced without a reason. Errors:
+/// TimedOut naming a lease that is not Fenced `timeout_ms` after its revocation or the end of the
+/// grace, or when the user interrupts, which does not end the drain; those of the call.
 Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseId>& leases,
                                                         const Drain& drain,
                                                         const Dependencies& dependencies);

@@ -1,61 +1,28 @@
-#include "tools/brokerctl/wait/wait.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "ipc/client/all_pages.hpp"
 #include "ipc/client/parse_message.hpp"
+#include "tools/brokerctl/wait/lease_wait.hpp"
+#include "tools/brokerctl/wait/wait.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
 
-constexpr Duration kDrainPollInterval = std::chrono::milliseconds(100);
-
-bool is_open(const wire::LeaseView& lease) {
-  return lease.state != LeaseState::Fenced;
-}
-
-/// A lease that is not listed has ended: the broker lists a lease until another one uses its slot.
-void update(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseView>& listed) {
-  for (wire::LeaseView& lease : leases) {
-    const auto found = std::ranges::find(listed, lease.lease, &wire::LeaseView::lease);
-    if (found != listed.end()) {
-      lease = *found;
-    } else {
-      lease.state = LeaseState::Fenced;
-    }
-  }
-}
-
-/// A drain names live leases only, but the worker is in use until revoked leases are fenced as
-/// well.
-void add_revoked(std::vector<wire::LeaseView>& leases, const std::vector<wire::LeaseView>& listed,
-                 const std::string& worker) {
-  for (const wire::LeaseView& each : listed) {
-    const bool is_known =
-        std::ranges::find(leases, each.lease, &wire::LeaseView::lease) != leases.end();
-    const bool is_revoked =
-        each.scope == wire::LeaseScope::Tenant && each.state == LeaseState::Revoked;
-    if (!is_known && is_revoked && each.worker == worker) leases.push_back(each);
-  }
-}
-
-Result<void> check_none_overdue(const std::vector<wire::LeaseView>& leases, TimePoint drain_end,
-                                std::int64_t timeout_ms, TimePoint now) {
-  for (const wire::LeaseView& lease : leases) {
-    const TimePoint revoked{lease.times.revoked_boottime_ns};
-    const bool is_revoked = lease.state == LeaseState::Revoked && revoked != TimePoint{};
-    const TimePoint since = is_revoked ? revoked : drain_end;
-    if (!is_open(lease) || now < since + std::chrono::milliseconds(timeout_ms)) continue;
-    return fail(Errc::TimedOut,
-                fmt::format("lease {} is {}, not Fenced, {} ms after its {}: worker {} has not "
-                            "proven that it stopped; see `brokerctl workers`",
-                            to_string(lease.lease), name(lease.state), timeout_ms,
-                            is_revoked ? "revocation" : "grace", lease.worker));
-  }
-  return {};
+/// Errors: TimedOut for a lease that is open `timeout_ms` after its revocation or the drain.
+Result<void> check_not_overdue(const wire::LeaseView& lease, TimePoint drain_end,
+                               std::int64_t timeout_ms, TimePoint now) {
+  const TimePoint revoked{lease.times.revoked_boottime_ns};
+  const bool is_revoked = lease.state == LeaseState::Revoked && revoked != TimePoint{};
+  const TimePoint since = is_revoked ? revoked : drain_end;
+  if (now < since + std::chrono::milliseconds(timeout_ms)) return {};
+  return fail(Errc::TimedOut,
+              fmt::format("lease {} is {}, not Fenced, {} ms after its {}: worker {} has not "
+                          "proven that it stopped; see `brokerctl workers`",
+                          to_string(lease.lease), name(lease.state), timeout_ms,
+                          is_revoked ? "revocation" : "grace", lease.worker));
 }
 
 /// True if the tenant ended the lease, or its last request had ended.
@@ -71,20 +38,17 @@ Result<std::vector<wire::LeaseView>> wait_until_drained(const std::vector<LeaseI
                                                         const Dependencies& dependencies) {
   const TimePoint drain_end =
       dependencies.clock->now() + std::chrono::milliseconds(drain.message.grace_ms);
-  std::vector<wire::LeaseView> views;
-  for (const LeaseId lease : leases) views.push_back({.lease = lease});
+  LeaseWait wait(leases, {.worker = drain.message.worker});
   while (true) {
-    const auto listed = TRY(client::all_pages<wire::LeaseView>(dependencies.call));
-    update(views, listed);
-    if (drain.message.worker) add_revoked(views, listed, *drain.message.worker);
-    const auto left = static_cast<std::size_t>(std::ranges::count_if(views, is_open));
-    if (dependencies.progress) dependencies.progress(views.size() - left, views.size());
-    if (left == 0) return views;
-    TRY(check_none_overdue(views, drain_end, drain.timeout_ms, dependencies.clock->now()));
-    if (!dependencies.wait(kDrainPollInterval)) {
+    const bool is_over = TRY(wait.wait(Duration::max(), dependencies));
+    if (dependencies.progress) dependencies.progress(wait.over(), wait.over() + wait.open());
+    if (is_over) return wait.views();
+    TRY(check_not_overdue(wait.oldest_open(), drain_end, drain.timeout_ms,
+                          dependencies.clock->now()));
+    if (!dependencies.wait(Duration::zero())) {
       return fail(Errc::TimedOut, fmt::format("interrupted; {} of {} leases are still draining; "
                                               "see `brokerctl leases`",
-                                              left, views.size()));
+                                              wait.open(), wait.over() + wait.open()));
     }
   }
 }
@@ -110,7 +74,7 @@ Result<void> check_all_ended_normally(std::span<const wire::LeaseView> leases) {
   const std::string lease = to_string(unknown->lease);
   return fail(
       Errc::StaleGeneration,
-      fmt::format("lease {} ended between two polls and its slot is in use again; `brokerctl "
+      fmt::format("lease {} ended between two calls and its slot is in use again; `brokerctl "
                   "events --lease {}` shows how it ended",
                   lease, lease));
 }

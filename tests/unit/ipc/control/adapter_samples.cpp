@@ -1,3 +1,4 @@
+#include "ipc/control/messages/waits/lease_wait.hpp"
 #include "sample_of.hpp"
 
 namespace leasehold::testing {
@@ -66,6 +67,24 @@ std::vector<MessageSample> adapter_samples() {
           "RequestSubmitted with an adapter",
           with_digest(R"({"request":"r-1","prompt_tokens":4,"adapter_digest":DIGEST})"),
           {"adapter_digest"}),
+      sample<LeaseWait>(
+          "LeaseWait",
+          R"({"leases":["17.4","0.1"],"worker":"w0","until_free":true,"timeout_ms":250})",
+          {"worker", "until_free"}),
+      sample<HostMemoryInUse>("HostMemoryInUse", R"({"touched_bytes":18446744073709551615})",
+                              {"touched_bytes"}),
+      sample<LeasesWaited>(
+          "LeasesWaited",
+          R"({"items":[{"lease":"17.4","scope":"tenant","tenant":"acme","model":"","part":"","worker":"w0","state":"Fenced",
+           "reason":"operator","proof":"","extents":1,"blocks":8,"size_bytes":2097152,"swap_bytes":0,
+           "quarantined_extents":0,"drain_deadline_boottime_ns":0,"deadline_boottime_ns":9,
+           "clocks":{},"times":{"granted_boottime_ns":1,"revoked_boottime_ns":2,
+           "fenced_boottime_ns":0,"rebound_boottime_ns":0,"worker_stopped_boottime_ns":0}}],"open":2,"oldest_open":{"lease":"17.4","scope":"tenant","tenant":"acme","model":"","part":"","worker":"w0","state":"Revoked",
+           "reason":"operator","proof":"","extents":1,"blocks":8,"size_bytes":2097152,"swap_bytes":0,
+           "quarantined_extents":0,"drain_deadline_boottime_ns":0,"deadline_boottime_ns":9,
+           "clocks":{},"times":{"granted_boottime_ns":1,"revoked_boottime_ns":2,
+           "fenced_boottime_ns":0,"rebound_boottime_ns":0,"worker_stopped_boottime_ns":0}}})",
+          {"oldest_open"}),
   };
 }
 

@@ -166,6 +166,7 @@ std::vector<OutOfRange> make_out_of_range() {
       {"RequestList", "/limit", {"1001"}},
       {"RequestView", "/state", {R"("asleep")"}},
       {"RequestView", "/emitted_tokens", {"-1"}},
+      {"LeaseWait", "/timeout_ms", {"-1", "10001"}},
       {"RequestStop", "/ids/0", {R"("")"}},
       {"StepWatch", "/interval_ms", {"0", "9", "60001"}},
       {"StepSampling", "/interval_ms", {"-1", "60001"}},

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/tools/brokerctl/fake_broker.hpp"
+#include "tests/unit/tools/brokerctl/waiting_broker.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
@@ -13,7 +13,7 @@ wire::WorkerView sleeper(std::string drain, std::string state = "ready") {
   return {.worker = "w1", .pid = 7, .state = std::move(state), .drain = std::move(drain)};
 }
 
-Result<void> wake_and_wait(FakeBroker& broker) {
+Result<void> wake_and_wait(WaitingBroker& broker) {
   broker.replies["worker.wake"] = {wire::Empty{}.to_json()};
   return run({.verb = WakeWorker{.message = {.worker = "w1"}, .wait = true}},
              broker.dependencies());
@@ -36,7 +36,7 @@ TEST_CASE("worker sleep: the command line names one worker, under either noun") 
 }
 
 TEST_CASE("worker sleep: prints the leases, and with --wait their clocks") {
-  FakeBroker broker;
+  WaitingBroker broker;
   broker.replies["worker.sleep"] = {wire::LeasesTouched{.leases = {{4, 2}}}.to_json()};
   const bool waits = GENERATE(false, true);
   const wire::LeaseView lease{.lease = {4, 2},
@@ -45,7 +45,7 @@ TEST_CASE("worker sleep: prints the leases, and with --wait their clocks") {
                               .state = LeaseState::Fenced,
                               .reason = RevokeReason::WorkerAsleep,
                               .clocks = {.reuse_ns = 7'000'000}};
-  broker.replies["lease.list"] = {items<wire::LeaseView>({lease})};
+  broker.replies["lease.wait"] = {waited({lease})};
   REQUIRE(run({.verb = SleepWorker{.message = {.worker = "w1"}, .wait = waits}},
               broker.dependencies()));
   CHECK_THAT(broker.out.str(),
@@ -53,7 +53,7 @@ TEST_CASE("worker sleep: prints the leases, and with --wait their clocks") {
 }
 
 TEST_CASE("worker sleep: a worker that is asleep already is accepted") {
-  FakeBroker broker;
+  WaitingBroker broker;
   broker.replies["worker.sleep"] = {wire::LeasesTouched{}.to_json()};
   REQUIRE(
       run({.verb = SleepWorker{.message = {.worker = "w1"}, .wait = true}}, broker.dependencies()));
@@ -61,7 +61,7 @@ TEST_CASE("worker sleep: a worker that is asleep already is accepted") {
 }
 
 TEST_CASE("worker wake: waits until the worker has its weights") {
-  FakeBroker broker;
+  WaitingBroker broker;
   broker.replies["worker.list"] = {
       items<wire::WorkerView>({sleeper("serving", "gone"), sleeper("waking")}),
       items<wire::WorkerView>({sleeper("serving", "gone"), sleeper("serving")})};
@@ -70,7 +70,7 @@ TEST_CASE("worker wake: waits until the worker has its weights") {
 }
 
 TEST_CASE("worker wake: a worker that stays without weights is an error that says what to do") {
-  FakeBroker broker;
+  WaitingBroker broker;
   const auto error_with = [&](wire::WorkerView last) {
     broker.replies["worker.list"] = {items<wire::WorkerView>({sleeper("waking")}),
                                      items<wire::WorkerView>({std::move(last)})};

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/unit/tools/brokerctl/fake_broker.hpp"
+#include "tests/unit/tools/brokerctl/waiting_broker.hpp"
 
 using namespace leasehold;
 using namespace leasehold::brokerctl;
@@ -28,7 +28,7 @@ wire::LeaseView revoked(LeaseId lease, TimePoint at) {
   return view;
 }
 
-Result<void> drain_and_wait(FakeBroker& broker) {
+Result<void> drain_and_wait(WaitingBroker& broker) {
   broker.replies["lease.drain"] = {wire::LeasesTouched{.leases = {kFirst, kSecond}}.to_json()};
   if (broker.replies["worker.list"].empty())
     broker.replies["worker.list"] = {items<wire::WorkerView>({worker("ready", "drained")})};
@@ -38,7 +38,7 @@ Result<void> drain_and_wait(FakeBroker& broker) {
 }  // namespace
 
 TEST_CASE("drain: a tenant without a lease is printed as drained, with and without --wait") {
-  FakeBroker broker;
+  WaitingBroker broker;
   broker.replies["lease.drain"] = {wire::LeasesTouched{}.to_json()};
 
   const Drain drain{.message = {.tenant = TenantId{"ann"}}, .wait = GENERATE(false, true)};
@@ -48,28 +48,27 @@ TEST_CASE("drain: a tenant without a lease is printed as drained, with and witho
   CHECK(broker.out.str().contains("ann"));
 }
 
-TEST_CASE("drain --wait: polls until every drained lease has ended, and shows progress") {
-  FakeBroker broker;
-  const auto other = lease_view({3, 1}, LeaseState::Live);
-  broker.replies["lease.list"] = {
-      items({lease_view(kFirst, LeaseState::Live), lease_view(kSecond, LeaseState::Live), other}),
-      items({ended(kFirst, RevokeReason::Released), lease_view(kSecond, LeaseState::Revoked)}),
-      // The slot of the first has a new lease.
-      items({lease_view({1, 2}, LeaseState::Live), ended(kSecond, RevokeReason::Released)})};
+TEST_CASE("drain --wait: waits until every drained lease has ended, and shows progress") {
+  WaitingBroker broker;
+  broker.replies["lease.wait"] = {
+      waited({}, {lease_view(kFirst, LeaseState::Live), lease_view(kSecond, LeaseState::Live)}),
+      waited({ended(kFirst, RevokeReason::Released)}, {lease_view(kSecond, LeaseState::Revoked)}),
+      waited({ended(kSecond, RevokeReason::Released)})};
 
   REQUIRE(drain_and_wait(broker));
 
   using Progress = std::pair<std::size_t, std::size_t>;
   CHECK(broker.progress == std::vector<Progress>{{0, 2}, {1, 2}, {2, 2}});
-  CHECK(broker.waits.size() == 2);
-  CHECK(broker.out.str().find("2.5") != std::string::npos);
+  const auto last = broker.calls.at(broker.calls.size() - 2);  // before worker.list
+  CHECK(wire::LeaseWait::from_json(last.second).value().leases == std::vector{kSecond});
+  CHECK(broker.out.str().find("1.1") < broker.out.str().find("2.5"));
   CHECK(broker.out.str().find("released") != std::string::npos);
 }
 
 TEST_CASE("drain --wait: a lease that the end of the grace revoked is an error after the table") {
-  FakeBroker broker;
-  broker.replies["lease.list"] = {
-      items({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::DrainDeadline)})};
+  WaitingBroker broker;
+  broker.replies["lease.wait"] = {
+      waited({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::DrainDeadline)})};
 
   const auto done = drain_and_wait(broker);
 
@@ -81,9 +80,9 @@ TEST_CASE("drain --wait: a lease that the end of the grace revoked is an error a
 }
 
 TEST_CASE("drain --wait: any end that is not the tenant's is an error that names it") {
-  FakeBroker broker;
-  broker.replies["lease.list"] = {
-      items({ended(kFirst, RevokeReason::HolderGone), ended(kSecond, RevokeReason::WorkerGone)})};
+  WaitingBroker broker;
+  broker.replies["lease.wait"] = {
+      waited({ended(kFirst, RevokeReason::HolderGone), ended(kSecond, RevokeReason::WorkerGone)})};
 
   const auto done = drain_and_wait(broker);
 
@@ -93,10 +92,9 @@ TEST_CASE("drain --wait: any end that is not the tenant's is an error that names
 }
 
 TEST_CASE("drain --wait: a lease whose end was not seen is an error, not a success") {
-  FakeBroker broker;
-  broker.replies["lease.list"] = {
-      items({lease_view(kFirst, LeaseState::Live), ended(kSecond, RevokeReason::Released)}),
-      items({lease_view({1, 2}, LeaseState::Live), ended(kSecond, RevokeReason::Released)})};
+  WaitingBroker broker;
+  wire::LeaseView unseen{.lease = kFirst, .state = LeaseState::Fenced};  // its slot is used again
+  broker.replies["lease.wait"] = {waited({unseen, ended(kSecond, RevokeReason::Released)})};
 
   const auto done = drain_and_wait(broker);
 
@@ -106,13 +104,13 @@ TEST_CASE("drain --wait: a lease whose end was not seen is an error, not a succe
 }
 
 TEST_CASE("drain --wait: a lease that is not fenced in time is named with its worker") {
-  FakeBroker broker;
+  WaitingBroker broker;
   broker.clock.advance(std::chrono::hours(1));
   const TimePoint start = broker.clock.now();
   const bool is_revoked = GENERATE(true, false);
-  broker.replies["lease.list"] = {
-      items({ended(kFirst, RevokeReason::Released),
-             is_revoked ? revoked(kSecond, start) : lease_view(kSecond, LeaseState::Live)})};
+  broker.replies["lease.wait"] = {
+      waited({ended(kFirst, RevokeReason::Released)},
+             {is_revoked ? revoked(kSecond, start) : lease_view(kSecond, LeaseState::Live)})};
 
   const auto done = drain_and_wait(broker);
 
@@ -127,22 +125,17 @@ TEST_CASE("drain --wait: a lease that is not fenced in time is named with its wo
 }
 
 TEST_CASE("drain --wait: leases of the worker that were revoked before are waited for") {
-  FakeBroker broker;
+  WaitingBroker broker;
   constexpr LeaseId kEarlier{3, 1};
-  const auto with_earlier = [&](LeaseState state) {
-    wire::LeaseView earlier = lease_view(kEarlier, state);
-    earlier.worker = "w1";
-    return items({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released),
-                  lease_view({4, 1}, LeaseState::Revoked), earlier});
-  };
-  broker.replies["lease.list"] = {with_earlier(LeaseState::Revoked),
-                                  with_earlier(LeaseState::Fenced)};
+  broker.replies["lease.wait"] = {
+      waited({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released)},
+             {lease_view(kEarlier, LeaseState::Revoked)}),
+      waited({ended(kEarlier, RevokeReason::Operator)})};
 
   REQUIRE(drain_and_wait(broker));
 
-  CHECK(broker.waits.size() == 1);
+  CHECK(wire::LeaseWait::from_json(broker.calls.at(1).second).value().worker == "w1");
   CHECK(broker.out.str().find("3.1") != std::string::npos);
-  CHECK(broker.out.str().find("4.1") == std::string::npos);
 }
 
 TEST_CASE("drain --wait: a worker that is not drained at the end is an error that says which") {
@@ -158,9 +151,9 @@ TEST_CASE("drain --wait: a worker that is not drained at the end is an error tha
                              Errc::IllegalTransition,
                              "worker w1 (process 7) serves"},
                             {{worker("ready", "draining")}, Errc::Draining, "has other leases"}}));
-  FakeBroker broker;
-  broker.replies["lease.list"] = {
-      items({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released)})};
+  WaitingBroker broker;
+  broker.replies["lease.wait"] = {
+      waited({ended(kFirst, RevokeReason::Released), ended(kSecond, RevokeReason::Released)})};
   broker.replies["worker.list"] = {items(end.workers)};
 
   const auto done = drain_and_wait(broker);
@@ -171,9 +164,10 @@ TEST_CASE("drain --wait: a worker that is not drained at the end is an error tha
 }
 
 TEST_CASE("drain --wait: an interrupt ends the wait with what is left") {
-  FakeBroker broker;
+  WaitingBroker broker;
   broker.waits_left = 0;
-  broker.replies["lease.list"] = {items({lease_view(kFirst, LeaseState::Live)})};
+  broker.replies["lease.wait"] = {
+      waited({ended(kSecond, RevokeReason::Released)}, {lease_view(kFirst, LeaseState::Live)})};
 
   const auto done = drain_and_wait(broker);
 
