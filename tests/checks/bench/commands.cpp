@@ -12,6 +12,7 @@
 #include "kernels/model/kv_type.hpp"
 #include "tests/checks/bench/adapter_bench.hpp"
 #include "tests/checks/bench/context_bench.hpp"
+#include "tests/checks/bench/control_bench.hpp"
 #include "tests/checks/bench/engine_bench.hpp"
 #include "tests/checks/bench/http_bench.hpp"
 #include "tests/checks/bench/kernels_bench.hpp"
@@ -208,6 +209,17 @@ void describe(CLI::App& app, SleepBenchConfig& config) {
              100);
 }
 
+void describe(CLI::App& app, ControlBenchConfig& config) {
+  add_bin_dir(app, config.bin_dir);
+  add_model(app, config.model_path);
+  add_number(app, "--leases", config.leases, "Idle leases beside those that are measured", 64,
+             16'000);
+  add_number(app, "--mass-leases", config.mass_leases, "Leases revoked by one command", 1, 16'000);
+  add_number(app, "--cycles", config.cycles, "Leases that are acquired and released", 100,
+             1'000'000);
+  add_number(app, "--rounds", config.rounds, "Revocations that are waited for", 1, 1'000);
+}
+
 void describe(CLI::App& app, RecoverConfig& config) {
   add_bin_dir(app, config.bin_dir);
   add_model(app, config.model_path);
@@ -351,6 +363,8 @@ std::vector<Command> commands() {
               measure_adapters),
       command("swap", "Measure swapping a text out and in, and computing it again", measure_swap),
       command("sleep", "Measure a worker's sleep and wake beside a load", measure_sleep),
+      command("control", "Measure the costs of leases that are idle, and of revocations",
+              measure_control),
       command("recover", "Measure deaths of workers and rebinds in each mode", measure_recover),
       command("step", "Run decode steps alone, to count instructions", step),
       command("gate", "Run the gate alone, to count instructions", gate),
