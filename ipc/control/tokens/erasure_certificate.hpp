@@ -3,9 +3,9 @@
 /// It holds the newest records of the tenant's own chain (wire::TenantPlace), the signed head that
 /// ends that chain, and a proof that the records are in the tree whose root the head signs. Nothing
 /// in it is unsigned: the time that it covers begins after the record before its first one, whose
-/// time the first one has. The file is JSON in canonical form, members sorted by name without spaces,
-/// so that every changed byte shows. Hashes of proofs are one base64 text.
-/// Pure. Threads: any. Checks: tools/verify.
+/// time the first one has. The file is JSON in canonical form, members sorted by name without
+/// spaces, so that every changed byte shows. Hashes of proofs are one base64 text. Pure. Threads:
+/// any. Checks: tools/verify.
 #pragma once
 
 #include <cstdint>
