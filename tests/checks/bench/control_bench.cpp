@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kTenant = "bench";
+constexpr const char* kControlTenant = "bench";
 constexpr std::uint64_t kExtentBytes = 2 << 20;
 constexpr std::uint32_t kInFlight = 64;
 constexpr std::uint32_t kQueries = 2'000;
@@ -70,7 +70,7 @@ class Commands {
 
 HolderConfig holder_of(System& system, std::uint32_t count) {
   return {.broker_socket = system.broker_socket(),
-          .tenant = kTenant,
+          .tenant = kControlTenant,
           .count = count,
           .in_flight = std::min(count, kInFlight)};
 }
@@ -93,7 +93,7 @@ Result<void> revoke_and_wait(System& system, std::uint32_t rounds, const std::st
 Result<Json> measure_wait(const ControlBenchConfig& config) {
   const auto system =
       TRY(System::start(with_room_for(config.bin_dir, config.leases + 2 * config.rounds)));
-  TRY(system->admit(kTenant));
+  TRY(system->admit(kControlTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
   Samples samples;
   TRY(revoke_and_wait(*system, config.rounds, "alone_ms", samples));
@@ -133,7 +133,7 @@ Result<Json> measure_idle(const ControlBenchConfig& config) {
   system_config.model_path = config.model_path;
   system_config.threads = 1;
   const auto system = TRY(System::start(system_config));
-  TRY(system->admit(kTenant));
+  TRY(system->admit(kControlTenant));
   // The first leases make what all leases share.
   const auto nothing = [](const auto&) { return Result<void>{}; };
   TRY(hold_leases(holder_of(*system, kInFlight), nothing));
@@ -160,7 +160,7 @@ Result<Json> measure_mass(const ControlBenchConfig& config) {
 /// CPU time of the broker for one call that only reads a lease.
 Result<double> query_cpu_us(const ControlBenchConfig& config) {
   const auto system = TRY(System::start(with_room_for(config.bin_dir, 1)));
-  TRY(system->admit(kTenant));
+  TRY(system->admit(kControlTenant));
   const auto worker = TRY(LightWorker::attach(system->broker_socket()));
   control::Client client = TRY(control::Client::connect(system->broker_socket()));
   double used_ns = 0;
