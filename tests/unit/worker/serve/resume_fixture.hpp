@@ -115,11 +115,7 @@ struct ResumeFixture : ServerFixture {
     });
   }
   /// The adapter "tuned" has this content from now on. The engine does not run a request.
-  void load_adapter(std::uint8_t content) {
-    const LoadedAdapter loaded{
-        .name = "tuned", .version = 1, .digest = {{content}}, .lease = rig.grant("ann")};
-    rig.adapters().loaded["tuned"] = std::make_shared<const LoadedAdapter>(loaded);
-  }
+  void load_adapter(std::uint8_t content) { rig.load_adapter("tuned", content); }
   std::vector<std::int32_t> undisturbed() {
     const auto other = tenant();
     submit_and_answer(*other, "undisturbed", {.resumable = false});
