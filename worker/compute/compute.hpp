@@ -25,8 +25,6 @@ struct Compute {
   /// The CUDA context of a GPU, used by the mappers and the backend.
   std::shared_ptr<void> context;
   std::shared_ptr<const RegionMapper> mapper;  ///< Maps KV memory.
-  /// Maps the KV memory of a lease's first grant, which its tenant may never use.
-  std::shared_ptr<const RegionMapper> first_mapper;
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Maps swap memory.
   std::unique_ptr<Backend> backend;

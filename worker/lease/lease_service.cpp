@@ -82,45 +82,36 @@ void LeaseService::report_usage(const std::vector<wire::TenantUsage>& usage) {
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
   wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
-  const bool first = is_first(grant);
-  // The engine runs its commands in order, so requests that follow the answer run after the memory
-  // is installed. A lease's first grant can therefore be answered before the step ends. A growth
-  // grant is answered once installed, because the scheduler asks for growth as long as it lacks the
-  // memory.
-  const Answers answers =
-      first && !grant.adopted_from ? Answers::OnceMapped : Answers::OnceInstalled;
-  const RegionMapper& mapper = mapper_for(grant);
+  const Answers answers = answers_for(grant);
   TRY(keep_extent_fds(grant, params.fds));
   InFlight& in_flight =
       grants_in_flight_.try_emplace(grant.lease, InFlight{0, answers}).first->second;
   ++in_flight.count;
-  boost::asio::post(
-      deps_.mapper, [this, answers, &mapper, grant = std::move(grant), fds = std::move(params.fds),
-                     respond = std::move(respond)]() mutable {
-        auto mapped = map_all(mapper, grant, std::move(fds));
-        fault_point(FaultSite::WorkerExtentsMapped);
-        boost::asio::post(
-            *deps_.io, [this, answers, grant = std::move(grant), mapped = std::move(mapped),
-                        respond = std::move(respond)]() mutable {
-              on_mapped({std::move(grant), answers}, std::move(mapped), std::move(respond));
-            });
-      });
+  boost::asio::post(deps_.mapper, [this, answers, grant = std::move(grant),
+                                   fds = std::move(params.fds),
+                                   respond = std::move(respond)]() mutable {
+    const bool is_swap = grant.pool == wire::MemoryPool::Swap;
+    auto mapped = map_all(is_swap ? *deps_.swap_regions : *deps_.regions, grant, std::move(fds));
+    fault_point(FaultSite::WorkerExtentsMapped);
+    boost::asio::post(
+        *deps_.io, [this, answers, grant = std::move(grant), mapped = std::move(mapped),
+                    respond = std::move(respond)]() mutable {
+          on_mapped({std::move(grant), answers}, std::move(mapped), std::move(respond));
+        });
+  });
   return {};
 }
 
-/// True for a grant that belongs to the acquire of its lease, of one message or several.
-bool LeaseService::is_first(const wire::LeaseGrant& grant) const {
+/// The engine runs its commands in order, so requests that follow the answer run after the memory
+/// is installed. A lease's first grant, of one message or several, can therefore be answered before
+/// the step ends. A growth grant is answered once installed, because the scheduler asks for growth
+/// as long as it lacks the memory.
+LeaseService::Answers LeaseService::answers_for(const wire::LeaseGrant& grant) const {
   const auto in_flight = grants_in_flight_.find(grant.lease);
-  return in_flight == grants_in_flight_.end() ? !extent_fds_.contains(grant.lease)
-                                              : in_flight->second.answers == Answers::OnceMapped;
-}
-
-/// Memory for which a tenant or its text waits is prefaulted, and so is that of adapters, which is
-/// filled next. The first memory of a tenant's lease may stay idle.
-const RegionMapper& LeaseService::mapper_for(const wire::LeaseGrant& grant) const {
-  if (grant.pool == wire::MemoryPool::Swap) return *deps_.swap_regions;
-  const bool may_stay_idle = grant.scope == wire::LeaseScope::Tenant && is_first(grant);
-  return may_stay_idle ? *deps_.first_regions : *deps_.regions;
+  const bool is_first = in_flight == grants_in_flight_.end()
+                            ? !extent_fds_.contains(grant.lease)
+                            : in_flight->second.answers == Answers::OnceMapped;
+  return is_first && !grant.adopted_from ? Answers::OnceMapped : Answers::OnceInstalled;
 }
 
 /// Runs before mapping, so that a broker that restarts meanwhile also gets these extents back.

@@ -2,11 +2,10 @@
 /// launches of a revoked lease are over, unmap a fenced lease, return extents, fill a shared lease;
 /// and pings. EarlyCalls answers before the engine serves.
 ///
-/// One thread maps and, except for a tenant's first memory, prefaults; another unmaps, so that
-/// reclaiming memory does not wait for grants. Neither runs inside a step or on the I/O thread,
-/// which sends the typed ends of requests. The engine installs the memory between two steps. A
-/// lease's first grant is answered before that, so that its holder's request can reach the engine
-/// at the end of the same step.
+/// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
+/// grants. Neither runs inside a step or on the I/O thread, which sends the typed ends of requests.
+/// The engine installs the memory between two steps. A lease's first grant is answered before that,
+/// so that its holder's request can reach the engine at the end of the same step.
 ///
 /// The service keeps the descriptor of each extent, because a restarted broker can get the memory
 /// of a live lease only from its worker.
@@ -40,8 +39,7 @@ class LeaseService {
     const TableReader* table = nullptr;
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
-    const RegionMapper* regions = &host_mapper();        ///< Maps KV memory.
-    const RegionMapper* first_regions = &host_mapper();  ///< See Compute::first_mapper.
+    const RegionMapper* regions = &host_mapper();       ///< Maps KV memory.
     const RegionMapper* swap_regions = &host_mapper();  ///< Maps swap memory, which is host memory.
     /// Calls back, on any thread, once all launches of the scope that began earlier are over.
     /// Empty: the service answers between two steps, which is correct if each step waits for its
@@ -94,8 +92,7 @@ class LeaseService {
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
   enum class Answers : bool { OnceMapped, OnceInstalled };
-  bool is_first(const wire::LeaseGrant& grant) const;
-  const RegionMapper& mapper_for(const wire::LeaseGrant& grant) const;
+  Answers answers_for(const wire::LeaseGrant& grant) const;
   struct MappedGrant {
     wire::LeaseGrant grant;
     Answers answers;

@@ -43,7 +43,6 @@ LeaseService::Dependencies Serving::lease_dependencies(const Dependencies& deps)
           .table = &attachment.table,
           .clock = deps.clock,
           .regions = deps.compute->mapper.get(),
-          .first_regions = deps.compute->first_mapper.get(),
           .swap_regions = deps.compute->swap_mapper.get(),
           // Between two steps no unit runs on the host, but a GPU may still run queued launches.
           .when_settled =

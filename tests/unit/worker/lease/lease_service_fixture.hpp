@@ -3,13 +3,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "ipc/region/memory_object.hpp"
-#include "ipc/region/on_use_mapper.hpp"
 #include "tests/support/engine_rig.hpp"
 #include "worker/lease/lease_service.hpp"
 
@@ -86,18 +83,6 @@ class LeaseServiceFixture {
     return service_.redeliveries().value();
   }
 
-  /// The memory with pages of each extent of one lease.
-  std::map<ExtentId, std::uint64_t> touched_bytes() {
-    std::map<ExtentId, std::uint64_t> touched;
-    for (auto& redelivery : service_.redeliveries().value()) {
-      for (std::size_t i = 0; i < redelivery.fds.size(); ++i) {
-        auto object = MemoryObject::adopt(std::move(redelivery.fds[i]));
-        touched[redelivery.message.extents[i]] = object->allocated_bytes().value();
-      }
-    }
-    return touched;
-  }
-
   void say_settled() {
     std::exchange(settled_, nullptr)();
     poll(io_);
@@ -137,7 +122,6 @@ class LeaseServiceFixture {
         .engine = &rig.engine(),
         .table = &rig.table(),
         .clock = &rig.clock(),
-        .first_regions = &on_use_mapper(),
         .swap_regions = &swap_regions,
         .on_fenced = [this](LeaseId lease) { fenced.push_back(lease); },
         .on_adapter_granted =

@@ -142,29 +142,6 @@ TEST_CASE("grant: adopted memory is answered once the engine has read its record
   fixture.check_done();
 }
 
-TEST_CASE("grant: the first memory of a tenant has no pages until it is used, later memory has") {
-  Fixture fixture;
-  const LeaseId lease = fixture.rig.grant("t");
-  const auto grant = [&](std::uint64_t extent, wire::MemoryPool pool) {
-    fixture.grant(lease, {ExtentId{extent}}, pool);
-    fixture.run_mapper();
-    fixture.run_engine();
-    fixture.check_done();
-  };
-  grant(1, wire::MemoryPool::Kv);
-  grant(2, wire::MemoryPool::Kv);
-  grant(3, wire::MemoryPool::Swap);
-  CHECK(fixture.touched_bytes() ==
-        std::map<ExtentId, std::uint64_t>{{{1}, 0}, {{2}, 2u << 20}, {{3}, 2u << 20}});
-}
-
-TEST_CASE("grant: the memory of an adapter has pages, because it is filled next") {
-  Fixture fixture;
-  fixture.grant_adapter(fixture.rig.grant("t"), {ExtentId{1}});
-  fixture.run_mapper();
-  CHECK(fixture.touched_bytes() == std::map<ExtentId, std::uint64_t>{{{1}, 2u << 20}});
-}
-
 TEST_CASE(
     "grant: an extent of swap joins the swap pool, is reclaimed from it, and is redelivered") {
   Fixture fixture;
