@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,12 +15,15 @@
 namespace leasehold {
 namespace {
 
+std::unexpected<Error> leaves(std::string_view path) {
+  return fail(Errc::BadRequest,
+              fmt::format("{} leaves the directory of adapters; name a path below it",
+                          printable_excerpt(path)));
+}
+
 std::unexpected<Error> cannot_open(std::string_view path, int error_number) {
   const std::string shown = printable_excerpt(path);
   switch (error_number) {
-    case EXDEV:
-      return fail(Errc::BadRequest,
-                  fmt::format("{} leaves the directory of adapters; name a path below it", shown));
     case ELOOP:
       return fail(Errc::BadRequest,
                   fmt::format("{} passes a symbolic link; name the file itself", shown));
@@ -37,21 +38,44 @@ std::unexpected<Error> cannot_open(std::string_view path, int error_number) {
   }
 }
 
+bool is_link(int directory_fd, const std::string& name) {
+  struct stat status{};
+  return ::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISLNK(status.st_mode);
+}
+
+/// Opens an entry of the directory, which is no link. Sets errno as open(2) does, but always ELOOP
+/// for a link.
+UniqueFd open_entry(int directory_fd, const std::string& name, int flags) {
+  UniqueFd fd(::openat(directory_fd, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+  const int error_number = errno;
+  const bool passes_link = !fd && error_number == ENOTDIR && is_link(directory_fd, name);
+  errno = passes_link ? ELOOP : error_number;
+  return fd;
+}
+
 }  // namespace
 
 Result<UniqueFd> open_below(int directory_fd, std::string_view relative_path) {
   if (relative_path.empty() || relative_path.find('\0') != std::string_view::npos)
     return fail(Errc::BadRequest, fmt::format("\"{}\" is not the path of an adapter; name a file",
                                               printable_excerpt(relative_path)));
-  struct open_how how{};
-  // O_NONBLOCK: opening a FIFO must not wait for a writer.
-  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const std::string path(relative_path);
-  UniqueFd fd(
-      static_cast<int>(::syscall(SYS_openat2, directory_fd, path.c_str(), &how, sizeof how)));
-  if (fd) return fd;
-  return cannot_open(path, errno);
+  if (relative_path.front() == '/') return leaves(relative_path);
+  UniqueFd directory;  // the one that the entry before is; at first the caller's
+  std::string_view rest = relative_path;
+  while (true) {
+    const std::size_t end = std::min(rest.find('/'), rest.size());
+    const std::string name(end == 0 ? "." : rest.substr(0, end));
+    const bool is_last = end == rest.size();
+    if (name == "..") return leaves(relative_path);
+    // O_NONBLOCK: opening a FIFO must not wait for a writer.
+    const int flags = is_last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY;
+    UniqueFd entry = open_entry(directory ? directory.get() : directory_fd, name, flags);
+    if (!entry) return cannot_open(relative_path, errno);
+    if (is_last) return entry;
+    directory = std::move(entry);
+    rest.remove_prefix(end + 1);
+  }
 }
 
 bool is_directory(const UniqueFd& fd) {

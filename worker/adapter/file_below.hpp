@@ -17,9 +17,10 @@
 
 namespace leasehold {
 
-/// Opens a file or a directory for reading. Nothing above the directory is reached, and no link is
-/// followed (openat2(2), RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS). Errors: BadRequest for a path
-/// that is absolute, has "..", or passes a link; FileNotFound; PermissionDenied; SystemError.
+/// Opens a file or a directory for reading, one directory of the path after the other, so nothing
+/// above `directory_fd` is reached, and no link is followed. (Under RestrictSUIDSGID= of systemd
+/// openat2(2) fails with ENOSYS.) Errors: BadRequest for a path that is absolute, has "..", or
+/// passes a link; FileNotFound; PermissionDenied; SystemError.
 Result<UniqueFd> open_below(int directory_fd, std::string_view relative_path);
 
 /// True for the descriptor of a directory.

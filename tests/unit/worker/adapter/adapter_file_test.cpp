@@ -244,11 +244,14 @@ TEST_CASE("adapter: a path that leaves the directory or passes a link is refused
   std::filesystem::create_directory(folder.path("inside"));
   std::filesystem::create_symlink("../a.gguf", folder.path("inside/link.gguf"));
   std::filesystem::create_directory_symlink(folder.path("peft"), folder.path("folder-link"));
-  CHECK(folder.open("inside/../a.gguf"));
+  CHECK(folder.open("./inside/.//peft").error().code == Errc::FileNotFound);
+  CHECK(folder.open(".//a.gguf"));
+  CHECK(folder.open("peft/"));
   for (const std::string& path :
        {std::string("../") +
             std::filesystem::path(folder.path(".")).parent_path().filename().string() + "/a.gguf",
-        folder.path("a.gguf"), std::string("/etc/passwd"), std::string("inside/link.gguf"),
+        folder.path("a.gguf"), std::string("/etc/passwd"), std::string("inside/../a.gguf"),
+        std::string("folder-link/adapter_config.json"), std::string("inside/link.gguf"),
         std::string("folder-link"), std::string(""), std::string("a.gguf\0x", 8)}) {
     CAPTURE(path);
     CHECK(folder.refusal(path).code == Errc::BadRequest);

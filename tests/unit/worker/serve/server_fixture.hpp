@@ -109,7 +109,7 @@ struct ServerFixture {
 
   std::filesystem::path directory = std::filesystem::temp_directory_path() /
                                     ("leasehold-server-test-" + std::to_string(::getpid()));
-  EngineRig rig;
+  EngineRig rig{{.limits = {.max_adapter_rank = 4}}};
   LeaseId lease = rig.grant("ann");
   LeaseId bobs_lease = rig.grant("bob");
   Result<ChatTemplate> no_chat = fail(Errc::UnsupportedModel, "no template");
