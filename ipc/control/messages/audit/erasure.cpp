@@ -51,7 +51,7 @@ Result<void> validate(const MemorySettled& m) {
                 fmt::format("memory does not move from {} to {}", name(m.from), name(m.to)));
   }
   if ((m.to == MemoryFate::Adopted) == m.adopted_by.has_value()) return {};
-  return fail(Errc::BadRequest, "adopted_by is set if and only if memory was adopted");
+  return fail(Errc::BadRequest, "'adopted_by' is set if and only if memory was adopted");
 }
 
 void describe(Is<LeaseGrantedRecord> auto& m, auto& fields) {

@@ -91,7 +91,8 @@ class ScriptedBroker {
       return view.to_json();
     }
     if (method == "metrics.read")
-      return {{"first_power", 10},
+      return {{"adapters", {{"loads", 0}, {"evictions", 0}, {"refusals", Json::object()}}},
+              {"first_power", 10},
               {"revocations", Json::object()},
               {"clocks", Json::object()},
               {"rebinds", Json::object()}};
