@@ -16,13 +16,19 @@ python_with contextpilot contextpilot==0.5.0 --no-deps
     fastapi uvicorn aiohttp numpy scipy tqdm httpx >"$work/pip.txt" 2>&1 ||
   skip "pip cannot install what ContextPilot needs: $(tail -n 1 "$work/pip.txt")"
 
+# The server computes in processes that it forks from one of its threads, which can wait for ever for a lock
+# that another thread held then. A fork server has one thread.
 cat >"$work/serve.py" <<'PROGRAM'
+import multiprocessing
 import socket
-import uvicorn
-from contextpilot.server.http_server import app
-listener = socket.create_server(("127.0.0.1", 0))
-print("address=127.0.0.1:%d" % listener.getsockname()[1], flush=True)
-uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listener])
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("forkserver")
+    import uvicorn
+    from contextpilot.server.http_server import app
+    listener = socket.create_server(("127.0.0.1", 0))
+    print("address=127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listener])
 PROGRAM
 (cd "$work" && exec "$python" serve.py) >"$work/index.log" 2>&1 &
 pids+=($!)
@@ -33,7 +39,7 @@ start_broker
 # The key's lease, and the KV with it, ends with the request.
 start_worker w1 --http-idle-ttl-ms 0 --kv-index-url "http://$index"
 key=$(key_of ann)
-post() { curl -sS --max-time 20 -H 'Content-Type: application/json' -H "Authorization: Bearer $key" "http://$1" -d "$2"; }
+post() { curl -sS --max-time 60 -H 'Content-Type: application/json' -H "Authorization: Bearer $key" "http://$1" -d "$2"; }
 indexed() { curl -sS --max-time 20 "http://$index/requests" | grep -o 'req-[0-9a-f]*' | sort; }
 
 post "$index/reorder" '{"contexts": [["Once upon a time", "a princess"], ["Once upon a time", "a pig"]]}' >"$work/order"
