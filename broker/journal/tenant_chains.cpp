@@ -1,5 +1,6 @@
 #include "broker/journal/tenant_chains.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "ipc/control/tokens/audit_chain.hpp"
@@ -67,7 +68,7 @@ void TenantChains::append(const std::string& tenant, const Appended& record) {
   wire::TenantHead head = newest == nullptr ? wire::TenantHead{.tenant = tenant} : *newest;
   ++head.records;
   head.hash = record.hash;
-  head.unix_ms = record.unix_ms;
+  head.unix_ms = std::max(head.unix_ms, record.unix_ms);
   if (record.opens) {
     ++head.leases.granted;
     ++head.leases.open;

@@ -75,7 +75,7 @@ Amount amount_of(const Memory& memory, Fate fate) {
 }
 
 Result<void> LeaseAccounts::add(const wire::Json& record) {
-  const std::string kind = record.value("record", "");
+  const wire::Json kind = record.value("record", wire::Json());
   if (kind == "lease_granted") return grant(TRY(wire::LeaseGrantedRecord::from_json(record)));
   if (kind == "lease_erased") {
     return settle(TRY(wire::LeaseErasedRecord::from_json(record)),
@@ -102,8 +102,7 @@ Result<void> LeaseAccounts::grant(const wire::LeaseGrantedRecord& record) {
   for (const wire::MemoryGranted& granted : record.granted) {
     lease.memory[{granted.pool, Fate::Open}] += {granted.extents, granted.bytes};
     if (granted.adopted_from)
-      adopted_bytes_[{*granted.adopted_from, record.lease}] -=
-          static_cast<std::int64_t>(granted.bytes);
+      adopted_bytes_[{*granted.adopted_from, record.lease}] -= granted.bytes;
   }
   return {};
 }
@@ -124,9 +123,7 @@ Result<void> LeaseAccounts::settle(const wire::LeaseErasedRecord& record, std::i
     TRY(move_memory(lease, settled));
     if (settled.to != Fate::Adopted) continue;
     if (!settled.adopted_by) return contradict("hands memory to another lease without naming it");
-    if (lease.is_whole)
-      adopted_bytes_[{record.lease, *settled.adopted_by}] +=
-          static_cast<std::int64_t>(settled.bytes);
+    if (lease.is_whole) adopted_bytes_[{record.lease, *settled.adopted_by}] += settled.bytes;
   }
   if (!lease.is_whole) return {};
   return check_state(lease, record);
@@ -136,10 +133,10 @@ Result<void> LeaseAccounts::finish() const {
   for (const auto& [leases, bytes] : adopted_bytes_) {
     const auto from = leases_.find(leases.first);
     if (bytes == 0 || from == leases_.end() || !from->second.is_whole) continue;
-    return contradict(
-        fmt::format("lease {} and lease {} do not agree on the memory that one handed to "
-                    "the other; they differ by {} bytes",
-                    to_string(leases.first), to_string(leases.second), bytes));
+    return contradict(fmt::format(
+        "lease {} and lease {} do not agree on the memory that one handed to "
+        "the other; they differ by {} bytes",
+        to_string(leases.first), to_string(leases.second), static_cast<std::int64_t>(bytes)));
   }
   return {};
 }

@@ -59,8 +59,9 @@ class LeaseAccounts {
   Result<void> settle(const wire::LeaseErasedRecord& record, std::int64_t at_unix_ms);
 
   std::map<LeaseId, LeaseAccount> leases_;
-  /// Handed from one lease to another, less what the other lease's grants show. Whole leases only.
-  std::map<std::pair<LeaseId, LeaseId>, std::int64_t> adopted_bytes_;
+  /// Handed from one lease to another, less what the other lease's grants show, modulo 2^64. Whole
+  /// leases only.
+  std::map<std::pair<LeaseId, LeaseId>, std::uint64_t> adopted_bytes_;
 };
 
 }  // namespace leasehold::verify

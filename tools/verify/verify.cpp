@@ -86,7 +86,8 @@ class ChainWalk {
     if (shown > number_)
       return refuse(fmt::format("{} is the tenant's record {}, and stands in the place of {}",
                                 record.name(), shown, number_));
-    if (audit::hash_of(content) != hash_ || record.at_unix_ms != unix_ms_)
+    const std::int64_t latest = std::max(record.at_unix_ms, record.place.tenant_previous_unix_ms);
+    if (audit::hash_of(content) != hash_ || latest != unix_ms_)
       return refuse(
           fmt::format("{} was changed: {} has another hash of it", record.name(), after_));
     number_ = shown - 1;
@@ -96,17 +97,17 @@ class ChainWalk {
     return {};
   }
 
-  /// Call after the oldest record of the certificate. Returns the time of the record before it, or
-  /// 0 if there is none.
+  /// Call after the oldest record of the certificate. Returns the latest time of the records before
+  /// it, or 0 if there is none.
   Result<std::int64_t> finish(const std::optional<std::int64_t>& since_unix_ms) const {
     if (number_ == 0 && hash_ != std::string(64, '0'))
       return refuse(fmt::format("{} is the tenant's first, and names one before it", after_));
     if (number_ == 0) return 0;
     if (!since_unix_ms || unix_ms_ < *since_unix_ms) return unix_ms_;
     return refuse(
-        fmt::format("the tenant's record {} of {} is missing before {}, and it is of the "
+        fmt::format("the tenant's records up to {} are missing before {}, and one of {} is of the "
                     "time that you ask about",
-                    number_, date(unix_ms_), after_));
+                    number_, after_, date(unix_ms_)));
   }
 
  private:

@@ -110,7 +110,7 @@ struct TenantHead : Message<TenantHead> {
   std::string tenant;         ///< Empty: memory shared by all tenants.
   std::uint64_t records = 0;  ///< TenantPlace::tenant_record of the newest.
   std::string hash;
-  std::int64_t unix_ms = 0;  ///< `at_unix_ms` of the newest.
+  std::int64_t unix_ms = 0;  ///< The latest `at_unix_ms` of its records.
   LeaseCounts leases;
 };
 

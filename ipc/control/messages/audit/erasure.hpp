@@ -104,8 +104,8 @@ struct LeaseErasedRecord : Message<LeaseErasedRecord> {
 struct TenantPlace : Message<TenantPlace> {
   std::uint64_t tenant_record = 0;  ///< 1 for the tenant's first record, then one more each.
   std::string tenant_previous;      ///< Hash of the tenant's record before; zeros for the first.
-  /// `at_unix_ms` of the tenant's record before; 0 for the first. A reader who goes back from the
-  /// newest record thus knows where a time begins without an older record.
+  /// The latest `at_unix_ms` of the tenant's records before; 0 for the first. No older record is of
+  /// a later time, also if the clock was set back: a reader who goes back knows where to end.
   std::int64_t tenant_previous_unix_ms = 0;
 };
 

@@ -48,7 +48,7 @@ void SmallLog::append_lease_record(const std::string& tenant, Json fields) {
   append(std::move(fields));
   ++head.records;
   head.hash = newest_.hash;
-  head.unix_ms = now_ms_;
+  head.unix_ms = std::max(head.unix_ms, now_ms_);
 }
 
 void SmallLog::use(const std::string& tenant) {

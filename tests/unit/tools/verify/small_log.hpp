@@ -52,6 +52,7 @@ class SmallLog {
 
   const audit::PublicKey& key() const { return public_key_; }
   std::int64_t now_ms() const { return now_ms_; }
+  void set_clock_back(std::int64_t by_ms) { now_ms_ -= by_ms; }
   std::uint64_t size() const { return tree_.size(); }
   /// For tests that make the broker lie.
   wire::LeaseCounts& counts(const std::string& tenant) { return heads_[tenant].leases; }

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/random.hpp"
+#include "ipc/control/transport/base64.hpp"
 #include "tests/unit/tools/verify/small_log.hpp"
 #include "tools/verify/report.hpp"
 
@@ -248,6 +249,24 @@ TEST_CASE("verify: a record that calls memory erased which is not is refused by 
         "record 15 settles 2 extents of kv as verified_zero, more than were open");
 }
 
+TEST_CASE("verify: a signed record of another form is refused by name") {
+  for (const wire::Json& kind : {wire::Json(5), wire::Json(), wire::Json("usage_record")}) {
+    SmallLog log = sample_log();
+    log.append_lease_record("t7", {{"record", kind}, {"tenant", "t7"}});
+    CHECK(fault(log.certificate("t7"), log.key()) == "record 14 is not a record about a lease");
+  }
+}
+
+TEST_CASE("verify: JSON that nests without end, in what is not signed yet, is refused") {
+  const std::string deep =
+      R"({"predicate":)" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+  const SmallLog log = sample_log();
+  const auto replace = [&](auto& c) { c.keys[0].payload = control::to_base64(deep); };
+  CHECK(fault(changed(log, replace), log.key()) ==
+        "key 1 of the audit chain is not introduced by a statement about a key");
+  CHECK(fault(log.certificate("t7"), log.key(), deep).contains("the kept head is not a head"));
+}
+
 TEST_CASE("verify: memory that a lease handed on counts there, and both records must agree") {
   SmallLog log = sample_log();
   const LeaseId from = log.grant("t7", 2);
@@ -303,9 +322,24 @@ TEST_CASE("verify: a window begins with the first record of its time, wherever t
                                       {.key = log.key(), .since_unix_ms = SmallLog::kStart_ms});
   REQUIRE_FALSE(refused.has_value());
   CHECK(
-      refused.error().detail.starts_with("the tenant's record 7 of 2026-11-30T00:00:12Z is "
-                                         "missing before record 14"));
+      refused.error().detail.starts_with("the tenant's records up to 7 are missing before record "
+                                         "14, and one of 2026-11-30T00:00:12Z is of the time"));
   CHECK(sound(log.certificate("nobody"), log.key()).is_complete());
+}
+
+TEST_CASE("verify: a clock that was set back leaves no lease out of a window") {
+  SmallLog log = sample_log();
+  const std::int64_t since = log.now_ms() + 1;
+  log.settle(log.grant("t7"));
+  log.set_clock_back(10'000);
+  log.settle(log.grant("t7"));
+  const Verdict verdict = sound(log.certificate("t7", since), log.key());
+  CHECK(verdict.leases.size() == 2);
+  CHECK(verdict.after_unix_ms < since);
+  CHECK(verify::verify(log.certificate("t7", since), {.key = log.key(), .since_unix_ms = since}));
+  const auto cut =
+      changed(log, [](auto& c) { c.records.erase(c.records.begin(), c.records.end() - 2); });
+  CHECK(fault(cut, log.key()).starts_with("the proof does not lead"));
 }
 
 TEST_CASE("verify: open leases from before the window are not complete either") {
