@@ -11,8 +11,9 @@
 namespace leasehold::journal {
 namespace {
 
-/// More than a thousand rotations.
+/// A statement takes about 900 bytes. All of them must fit into the file and into a reply.
 constexpr std::size_t kMaxKeyFileBytes = 1 << 20;
+constexpr std::size_t kMaxKeys = 1000;
 
 std::string file_text(const audit::SigningKey& key, const std::vector<wire::DsseEnvelope>& links) {
   wire::AuditKeys keys;
@@ -20,6 +21,10 @@ std::string file_text(const audit::SigningKey& key, const std::vector<wire::Dsse
   nlohmann::json object = keys.to_json();
   object["secret"] = key.secret_text();
   return object.dump() + "\n";
+}
+
+wire::AuditKey introduced_by(const wire::DsseEnvelope& link) {
+  return audit::parse_key(audit::payload_of(link).value()).value();
 }
 
 }  // namespace
@@ -48,6 +53,7 @@ Result<void> AuditSigner::load(const std::string& text) {
   const auto links = audit::KeyLinks::check(keys->keys);
   if (!links) return refuse("holds statements that are not about its keys");
   if (links->keys().back().key != key->public_key()) return refuse("introduces another key");
+  if (keys->keys.size() < links_.size()) return refuse("lacks keys that the journal names");
   key_ = *key;
   links_ = keys->keys;
   return {};
@@ -59,6 +65,12 @@ Result<void> AuditSigner::create_if_missing() {
 }
 
 Result<void> AuditSigner::rotate() {
+  if (links_.size() >= kMaxKeys) {
+    return fail(Errc::BadRequest,
+                fmt::format("the audit chain has had {} keys, the most that it can have; keep the "
+                            "newest one",
+                            links_.size()));
+  }
   return store(audit::SigningKey::create(), &*key_);
 }
 
@@ -72,12 +84,12 @@ Result<void> AuditSigner::store(const audit::SigningKey& key, const audit::Signi
 }
 
 wire::DsseEnvelope AuditSigner::sign(wire::AuditHead head) const {
-  head.log = audit::KeyLinks::check(links_).value().log();
+  head.log = introduced_by(links_.front()).id;
   return audit::sign(audit::payload_of(head), *key_);
 }
 
 wire::AuditKey AuditSigner::newest() const {
-  return audit::parse_key(audit::payload_of(links_.back()).value()).value();
+  return introduced_by(links_.back());
 }
 
 }  // namespace leasehold::journal

@@ -19,15 +19,16 @@ namespace leasehold::journal {
 class AuditSigner {
  public:
   /// Reads the file. If there is none, there is no key yet. `known`: the statements that the
-  /// journal has. Errors: FileCorrupt; those of read_secret_file.
+  /// journal has. Errors: FileCorrupt, also for a file that is older than the journal; those of
+  /// read_secret_file.
   static Result<AuditSigner> open(const std::string& state_dir,
                                   std::vector<wire::DsseEnvelope> known);
 
   /// Creates the first key, or one that replaces a lost key, unless there is a key.
   /// Errors: those of write_state_file.
   Result<void> create_if_missing();
-  /// Replaces the key by a new one, which the key signs. Errors: those of write_state_file; the key
-  /// is then unchanged. Precondition: there is a key.
+  /// Replaces the key by a new one, which the key signs. Errors: BadRequest after 1000 keys; those
+  /// of write_state_file; the key is then unchanged. Precondition: there is a key.
   Result<void> rotate();
 
   /// Precondition of these: there is a key.

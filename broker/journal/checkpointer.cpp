@@ -53,10 +53,23 @@ void Checkpointer::request(bool& requested) {
   woken_.notify_one();
 }
 
-/// Syncs the log's file, which exists from the first write until the last connection is closed.
-bool Checkpointer::sync() {
+/// The log's file exists from the first write until the last connection is closed.
+UniqueFd Checkpointer::open_log() const {
   const std::string path = database_.path() + "-wal";
-  if (!log_) log_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+Result<void> Checkpointer::sync_log_now() {
+  const UniqueFd log = open_log();
+  if (!log && errno == ENOENT) return {};  // nothing was written
+  if (!log || ::fdatasync(log.get()) != 0)
+    return fail_errno(Errc::SystemError, database_.path() + "-wal", errno);
+  ++log_syncs_;
+  return {};
+}
+
+bool Checkpointer::sync() {
+  if (!log_) log_ = open_log();
   if (!log_ || ::fdatasync(log_.get()) != 0) return false;
   ++log_syncs_;
   return true;

@@ -41,6 +41,8 @@ class Checkpointer {
   /// Requests a sync, after which everything that is in the log now survives a power cut. Does not
   /// wait for it. A failure of the disk shows in a later write of the journal or in a checkpoint.
   void sync_log();
+  /// Does a sync and returns after it. Errors: SystemError.
+  Result<void> sync_log_now();
   /// Number of finished syncs; one sync may serve several requests.
   std::uint64_t log_syncs() const { return log_syncs_; }
 
@@ -57,6 +59,7 @@ class Checkpointer {
   void work(const std::stop_token& stop);
   void request(bool& requested);
   bool sync();
+  UniqueFd open_log() const;
   void move_log();
 
   Database database_;

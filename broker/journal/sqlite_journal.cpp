@@ -240,8 +240,10 @@ std::optional<wire::LeaseCounts> SqliteJournal::lease_counts(const TenantId& ten
   return head == nullptr ? std::nullopt : std::optional(head->leases);
 }
 
+/// A power cut must not take records that a kept head counts: that would look like forgery.
 Result<wire::DsseEnvelope> SqliteJournal::audit_head(const wire::AuditHeadQuery& query) {
   TRY(components_.signer.create_if_missing());
+  TRY(components_.checkpointer->sync_log_now());
   wire::AuditHead head = TRY(components_.audit->signed_part(query.tenant));
   head.waiting = waiting_.lease_records();
   return components_.signer.sign(std::move(head));

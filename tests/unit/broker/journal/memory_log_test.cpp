@@ -9,6 +9,7 @@
 #include "common/hex.hpp"
 #include "ipc/control/tokens/audit_statement.hpp"
 #include "tests/support/file_size_limit.hpp"
+#include "tests/support/test_paths.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 
 using namespace leasehold;
@@ -276,6 +277,61 @@ TEST_CASE("memory log: after the loss of the key another signs, which no other v
   CHECK(chain.log() == first.id());
   CHECK(records(*opened(dir)).size() == 1);
   CHECK(opened(dir)->signer().is_replacement());
+}
+
+TEST_CASE("memory log: a head is signed when its records survive a power cut") {
+  const StateDir dir;
+  const auto journal = opened(dir);
+  journal->write({.rows = {granted(1)}}).value();
+  REQUIRE(eventually([&] { return journal->log_syncs() == 1; }));  // for the file audit_head
+  (void)journal->audit_head({}).value();
+  CHECK(journal->log_syncs() == 2);
+}
+
+TEST_CASE("memory log: a clock that is set back does not lower the time of a tenant's records") {
+  const StateDir dir;
+  (void)opened(dir);
+  Database database = Database::open(dir.file("journal.db")).value();
+  TenantChains chains = TenantChains::create(database).value();
+  chains.append("a", {.hash = std::string(64, 'a'), .unix_ms = 200});
+  chains.append("a", {.hash = std::string(64, 'b'), .unix_ms = 100});
+  CHECK(chains.next_place("a").tenant_previous_unix_ms == 200);
+}
+
+TEST_CASE("memory log: a key is rotated at most until all keys fill the file") {
+  const StateDir dir;
+  (void)opened(dir);
+  wire::AuditKeys all;
+  audit::SigningKey key = audit::SigningKey::create();
+  all.keys.push_back(audit::introduce(key, nullptr, 1));
+  while (all.keys.size() < 1000) {
+    const audit::SigningKey next = audit::SigningKey::create();
+    all.keys.push_back(audit::introduce(next, &key, 1));
+    key = next;
+  }
+  wire::Json file = all.to_json();
+  file["secret"] = key.secret_text();
+  std::ofstream(dir.file("audit-key")) << file.dump() << "\n";
+
+  const auto journal = opened(dir);
+
+  const auto refused = journal->rotate_audit_key({.key = key.public_key().id()});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::BadRequest);
+  CHECK(audit::is_signed_by(journal->audit_head({}).value(), key.public_key()));
+  CHECK(head(*journal).log == keys(*journal).log());
+}
+
+TEST_CASE("memory log: a key file that is older than the journal stops the start") {
+  const StateDir dir;
+  const auto first = keys(*opened(dir)).keys()[0].key;
+  const std::string old_file = file_bytes(dir.file("audit-key"));
+  (void)opened(dir)->rotate_audit_key({.key = first.id()}).value();
+  std::ofstream(dir.file("audit-key")) << old_file;
+  const auto refused = SqliteJournal::open(dir.path());
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == Errc::FileCorrupt);
+  CHECK(refused.error().detail.contains("lacks keys that the journal names"));
 }
 
 TEST_CASE("memory log: a key file that others may read, or that is damaged, stops the start") {
