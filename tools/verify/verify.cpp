@@ -37,15 +37,15 @@ struct ParsedRecord {
   std::string name() const { return fmt::format("record {}", sequence); }
 };
 
-Result<ParsedRecord> parse_record(const std::string& content, std::size_t number) {
-  ParsedRecord record{.content = Json::parse(content, nullptr, false)};
+/// `number`: of the record in the certificate, from 1.
+Result<ParsedRecord> parse_record(Json content, std::size_t number) {
+  ParsedRecord record{.content = std::move(content)};
   const Json& object = record.content;
   const auto is_number = [&](const char* member) {
     return object.contains(member) && object[member].is_number_integer();
   };
-  const auto place = object.is_object() ? wire::TenantPlace::from_json(object)
-                                        : Result<wire::TenantPlace>(wire::TenantPlace{});
-  if (!object.is_object() || !place || !is_number("sequence") || !is_number("at_unix_ms"))
+  const auto place = wire::TenantPlace::from_json(object);
+  if (!place || !is_number("sequence") || !is_number("at_unix_ms"))
     return refuse(fmt::format("the certificate's record {} is not an audit record", number));
   record.sequence = object["sequence"].get<std::uint64_t>();
   record.at_unix_ms = object["at_unix_ms"].get<std::int64_t>();
@@ -119,11 +119,11 @@ class ChainWalk {
   std::string after_ = "the signed head";
 };
 
-Result<std::vector<ParsedRecord>> parse_records(const ErasureCertificate& certificate) {
+Result<std::vector<ParsedRecord>> parse_records(std::vector<Json> objects) {
   std::vector<ParsedRecord> records;
-  records.reserve(certificate.records.size());
-  for (const CertifiedRecord& each : certificate.records)
-    records.push_back(TRY(parse_record(each.content, records.size() + 1)));
+  records.reserve(objects.size());
+  for (Json& object : objects)
+    records.push_back(TRY(parse_record(std::move(object), records.size() + 1)));
   return records;
 }
 
@@ -264,7 +264,8 @@ Result<SignedHead> parse_signed_head(std::string_view text) {
 }
 
 Result<Verdict> verify(std::string_view text, const Expected& expected) {
-  const ErasureCertificate certificate = TRY(ErasureCertificate::from_text(text));
+  std::vector<Json> objects;
+  const ErasureCertificate certificate = TRY(ErasureCertificate::from_text(text, objects));
   const KeyLinks links = TRY(KeyLinks::check(certificate.keys));
   Verdict verdict;
   verdict.signer = TRY(find_signer(certificate.head, links, expected.key));
@@ -273,7 +274,7 @@ Result<Verdict> verify(std::string_view text, const Expected& expected) {
   verdict.head = TRY(parse_tenant_head(certificate, links));
   verdict.unchecked_signatures = certificate.head.signatures.size() - 1;
 
-  const std::vector<ParsedRecord> records = TRY(parse_records(certificate));
+  const std::vector<ParsedRecord> records = TRY(parse_records(std::move(objects)));
   ChainWalk walk(*verdict.head.tenant);
   for (std::size_t i = records.size(); i-- > 0;)
     TRY(walk.take(records[i], certificate.records[i].content));

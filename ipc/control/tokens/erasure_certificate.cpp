@@ -85,10 +85,11 @@ Result<std::vector<wire::DsseEnvelope>> parse_keys(const json& keys) {
   return parsed;
 }
 
-Result<std::vector<CertifiedRecord>> parse_records(const json& records) {
+Result<std::vector<CertifiedRecord>> parse_records(json& records, std::vector<json>& objects) {
   std::vector<CertifiedRecord> parsed;
   parsed.reserve(records.size());
-  for (const json& each : records) {
+  objects.reserve(records.size());
+  for (json& each : records) {
     CertifiedRecord& record = parsed.emplace_back();
     FieldReader fields(each);
     fields.field("leaf", record.leaf);
@@ -96,12 +97,14 @@ Result<std::vector<CertifiedRecord>> parse_records(const json& records) {
     if (fields.error() || object == each.end() || !object->is_object())
       return refuse(fmt::format("entry {} of \"records\" is not a record", parsed.size()));
     record.content = object->dump();
+    objects.push_back(std::move(*object));
   }
   return parsed;
 }
 
-/// Reads a parsed certificate; whatever it does not read is found when the text is compared.
-Result<ErasureCertificate> read_certificate(const json& object) {
+/// Reads a parsed certificate; whatever it does not read is found when the text is compared. Moves
+/// the records into `objects`.
+Result<ErasureCertificate> read_certificate(json& object, std::vector<json>& objects) {
   auto text = read_fields<CertificateText>(object);
   if (!text) return refuse(text.error().detail);
   if (text->format != kFormat)
@@ -117,7 +120,7 @@ Result<ErasureCertificate> read_certificate(const json& object) {
   if (!head || !keys) return refuse("it has no signed head, or no signed keys");
   certificate.head = *std::move(head);
   certificate.keys = *std::move(keys);
-  certificate.records = TRY(parse_records(object["records"]));
+  certificate.records = TRY(parse_records(object["records"], objects));
   auto proof = parse_proof(text->proof);
   if (!proof) return refuse("\"proof\" is not base64 of hashes");
   certificate.proof = *std::move(proof);
@@ -152,11 +155,12 @@ std::string ErasureCertificate::text() const {
   return text + "]}\n";
 }
 
-Result<ErasureCertificate> ErasureCertificate::from_text(std::string_view text) {
+Result<ErasureCertificate> ErasureCertificate::from_text(std::string_view text,
+                                                         std::vector<json>& objects) {
   if (nests_too_deep(text)) return refuse("its JSON nests too deep");
-  const json object = json::parse(text, nullptr, false);
+  json object = json::parse(text, nullptr, false);
   if (!object.is_object()) return refuse("it is not a JSON object");
-  auto certificate = TRY(read_certificate(object));
+  auto certificate = TRY(read_certificate(object, objects));
   const std::string canonical = certificate.text();
   const auto [at, other] = std::ranges::mismatch(text, canonical);
   if (at == text.end() && other == canonical.end()) return certificate;

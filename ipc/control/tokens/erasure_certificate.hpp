@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,9 +42,10 @@ struct ErasureCertificate {
   std::optional<KeptTree> kept;
 
   std::string text() const;
-  /// The inverse of `text`. Errors: FileCorrupt, saying where, for a text that `text` does not
-  /// write.
-  static Result<ErasureCertificate> from_text(std::string_view text);
+  /// The inverse of `text`. `objects` gets the parsed records, in their order. Errors: FileCorrupt,
+  /// saying where, for a text that `text` does not write.
+  static Result<ErasureCertificate> from_text(std::string_view text,
+                                              std::vector<nlohmann::json>& objects);
 };
 
 }  // namespace leasehold::audit
