@@ -57,7 +57,7 @@ ExtentState state_of(const ExtentRow& row, LeaseState lease) {
   return lease == LeaseState::Revoked ? ExtentState::Draining : ExtentState::Scrubbing;
 }
 
-/// The account of the extent as the audit chain has it, which the row tells.
+/// The account of the extent in the audit chain, as the row has it.
 ExtentAccount account_of(const ExtentRow& row) {
   ExtentAccount account{.lease = row.lease, .tenant = row.tenant, .pool = row.pool};
   if (row.state == ExtentState::Held) account.fate = MemoryFate::Held;

@@ -31,10 +31,10 @@ constexpr std::array kEnds{
               "the broker released the pages and then found none allocated: reads as zeros"},
     Explained{"released_by_driver",
               "the GPU driver reported the memory free after the worker's process had ended"},
-    Explained{"freed_unchecked",
-              "no process had it any more, so the kernel freed it; the broker could not check"},
-    Explained{"cleared_for_reuse",
-              "cleared on the GPU, and lent again to the worker process that had it"},
+    Explained{
+        "freed_unchecked",
+        "no process could reach it any more, so the kernel freed it; the broker could not check"},
+    Explained{"cleared_for_reuse", "cleared on the GPU, and lent again to the same worker process"},
     Explained{"never_lent", "reserved, but no process received it"},
     Explained{"adopted_by",
               "handed with its content to a later lease of the same tenant, where it "
@@ -55,8 +55,8 @@ constexpr std::array kOpenStates{
               "GPU memory was cleared, but the worker's process that could still reach it "
               "had not ended"},
     Explained{"quarantined",
-              "memory was not empty, or not shown to be free; the broker lends it "
-              "to nobody"},
+              "memory was not empty, or not shown to be free; the broker does not "
+              "lend it"},
 };
 
 // The words of limits_text, one limit each.

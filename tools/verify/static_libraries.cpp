@@ -1,4 +1,4 @@
-/// The libraries of which Debian has no static form, compiled into the static program.
+/// Libraries that Debian has no static form of, compiled into the static program.
 #include <fmt/format-inl.h>
 #include <spdlog/async.h>
 #include <spdlog/async_logger-inl.h>

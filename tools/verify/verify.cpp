@@ -84,7 +84,7 @@ class ChainWalk {
     if (shown < number_)
       return refuse(fmt::format("the tenant's record {} is missing before {}", number_, after_));
     if (shown > number_)
-      return refuse(fmt::format("{} is the tenant's record {}, and stands in the place of {}",
+      return refuse(fmt::format("{} is the tenant's record {}, and is in the place of {}",
                                 record.name(), shown, number_));
     const std::int64_t latest = std::max(record.at_unix_ms, record.place.tenant_previous_unix_ms);
     if (audit::hash_of(content) != hash_ || latest != unix_ms_)

@@ -35,7 +35,7 @@ struct MemoryChange {
   wire::MemoryPool pool = wire::MemoryPool::Kv;
   std::optional<MemoryFate> from;  ///< Nothing: the extent was lent.
   MemoryFate to = MemoryFate::Open;
-  std::optional<LeaseId> other{};  ///< The lease that adopts the extent, or had it before.
+  std::optional<LeaseId> other{};  ///< The lease that adopts the extent, or its lease before.
 };
 
 /// Adds to the entry that differs in extents and bytes only, or adds an entry.

@@ -232,7 +232,7 @@ TEST_CASE("memory records: an adapter's records name its owner and its digest") 
   CHECK(erased.reason == "model_unloaded");
 }
 
-TEST_CASE("memory records: weights are no tenant's memory, so their leases have no records") {
+TEST_CASE("memory records: weights do not belong to a tenant, so their leases have no records") {
   ServingWorld world;
   const CallId open =
       world.call(kWorkerSocket, wire::WeightsOpen{.model = "m",

@@ -7,7 +7,7 @@
 /// The memory of a lease is an account. A LeaseGrantedRecord adds to MemoryFate::Open. A
 /// LeaseErasedRecord moves from one fate to another. For each lease, pool and fate, what was moved
 /// away is at most what was moved there before. Memory is erased when its fate is final.
-/// Leases of scope Engine are not recorded: weights are no tenant's data.
+/// Leases of scope Engine are not recorded: weights do not belong to a tenant.
 #pragma once
 
 #include <cstdint>
