@@ -42,9 +42,8 @@ Result<void> AdapterLoader::handle(const std::string& method, const control::Jso
     const auto asked = TRY(wire::AdapterLoad::from_json(params));
     deps_.loop->post([this, asked, respond = std::move(respond)](Engine&) mutable {
       use(asked.tenant.value_or(TenantId{}), asked.adapter.value,
-          [respond = std::move(respond)](const Result<AdapterUse>& use) mutable {
-            if (!use) return respond(std::unexpected(use.error()));
-            respond(control::Payload{.body = wire::Empty{}.to_json(), .fds = {}});
+          [this, respond = std::move(respond)](const Result<AdapterUse>& use) mutable {
+            answer(std::move(respond), use ? std::nullopt : std::optional(use.error()));
           });
     });
     return {};
@@ -60,6 +59,15 @@ Result<void> AdapterLoader::handle(const std::string& method, const control::Jso
   }
   respond(control::Payload{.body = wire::Empty{}.to_json(), .fds = {}});
   return {};
+}
+
+/// On the connection's thread, because no other thread may use the connection.
+void AdapterLoader::answer(control::Responder respond, std::optional<Error> refused) {
+  boost::asio::post(deps_.answers,
+                    [respond = std::move(respond), refused = std::move(refused)]() mutable {
+                      if (refused) return respond(std::unexpected(*std::move(refused)));
+                      respond(control::Payload{.body = wire::Empty{}.to_json(), .fds = {}});
+                    });
 }
 
 void AdapterLoader::reconnected() {

@@ -32,7 +32,8 @@ class AdapterLoader final : public AdapterService {
  public:
   struct Dependencies {
     EngineLoop* loop = nullptr;
-    boost::asio::any_io_executor reader;  ///< Runs one thread, which may block.
+    boost::asio::any_io_executor answers;  ///< Runs the connection that `on_call` answers.
+    boost::asio::any_io_executor reader;   ///< Runs one thread, which may block.
     AdapterCalls::Call call;
     const ModelConfig* model = nullptr;
     const Clock* clock = nullptr;
@@ -80,6 +81,7 @@ class AdapterLoader final : public AdapterService {
     std::uint32_t version = 0;
   };
 
+  void answer(control::Responder respond, std::optional<Error> refused);
   Result<void> handle(const std::string& method, const control::Json& params,
                       control::Responder& respond);
   void perform();

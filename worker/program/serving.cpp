@@ -63,6 +63,7 @@ LeaseService::Dependencies Serving::lease_dependencies(const Dependencies& deps)
 AdapterLoader::Dependencies Serving::adapter_dependencies(const Dependencies& deps) {
   return {
       .loop = deps.loop,
+      .answers = deps.io->get_executor(),
       .reader = adapter_reader_->get_executor(),
       .call =
           [&link = deps.broker->link()](const std::string& method, control::Payload params,
