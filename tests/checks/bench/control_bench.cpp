@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "common/machine/text_file.hpp"
+#include "common/random.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/holders.hpp"
@@ -82,7 +83,8 @@ Result<void> revoke_and_wait(System& system, std::uint32_t rounds, const std::st
   return hold_leases(holder_of(system, rounds), [&](const auto& leases) -> Result<void> {
     for (const LeaseId lease : leases) {
       const TimePoint begin = SystemClock().now();
-      TRY(commands.run(brokerctl::Revoke{.message = {.lease = lease}, .wait = true}));
+      TRY(commands.run(brokerctl::Revoke{
+          .message = {.lease = lease, .request_id = {mint_request_id()}}, .wait = true}));
       samples[name].push_back(ms_of(SystemClock().now() - begin));
       samples["calls"].push_back(commands.calls());
     }
