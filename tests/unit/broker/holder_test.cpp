@@ -324,6 +324,22 @@ TEST_CASE("shrink: extents returned after the caller's timeout are accepted") {
   CHECK(world.record(lease).extents.size() == 1);
 }
 
+TEST_CASE("shrink: a revocation answers the shrink in flight") {
+  Holders world;
+  const LeaseId lease = world.answer<wire::LeaseAcquired>(world.acquire("a", 24)).lease;
+  const CallId shrink = world.call(kHolder, wire::LeaseShrink{.lease = lease, .extents = 2});
+  const std::vector<ExtentId> given{world.record(lease).extents.back()};
+  world.begin_unit(world.worker, Touches::TenantMemory);
+
+  world.call(kOperator, wire::LeaseRevoke{.lease = lease});
+  CHECK(world.refusal(shrink) == Errc::LeaseRevoked);
+
+  // The worker's answer arrives too late to shrink the lease, and answers nobody again.
+  world.post(ReclaimAnswered{lease, shrink, given});
+  CHECK(world.record(lease).is(LeaseState::Revoked));
+  CHECK(world.record(lease).extents.size() == 3);
+}
+
 TEST_CASE("acquire: PoolExhausted says whether waiting can help") {
   Holders world;
   world.admit_tenant("big", 1 << 20);
