@@ -50,7 +50,8 @@ Result<std::vector<wire::LeaseView>> wait_until_fenced(const std::vector<LeaseId
   }
   std::vector<wire::LeaseView> views = fenced.views();
   auto view = views.begin();
-  for (wire::LeaseView& newer : free.views()) {  // in the same order
+  for (wire::LeaseView& newer : free.views()) {        // in the same order
+    if (newer.reason == RevokeReason::None) continue;  // its slot has another lease by now
     view = std::ranges::find(view, views.end(), newer.lease, &wire::LeaseView::lease);
     *view = std::move(newer);
   }

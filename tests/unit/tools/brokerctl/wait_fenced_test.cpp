@@ -99,6 +99,17 @@ TEST_CASE("revoke --wait: the wait for reusable memory is bounded") {
   CHECK(broker.out.str().find("LaunchQuiet") != std::string::npos);
 }
 
+TEST_CASE("revoke --wait: a slot that is in use again by then hides nothing of the fence") {
+  WaitingBroker broker;
+  const wire::LeaseView reused{.lease = kRevokedLease, .state = LeaseState::Fenced};
+  broker.replies["lease.wait"] = {waited({fenced_with_clocks()}), waited({reused})};
+
+  REQUIRE(revoke_and_wait(broker));
+
+  CHECK(broker.out.str().contains("LaunchQuiet"));
+  CHECK(broker.out.str().contains("3.0 µs"));
+}
+
 TEST_CASE("revoke --wait: an interrupt reports the state of the lease") {
   WaitingBroker broker;
   broker.waits_left = 0;
