@@ -12,6 +12,7 @@
 #include "broker/books/answers.hpp"
 #include "broker/books/rows.hpp"
 #include "ipc/control/events.hpp"
+#include "ipc/control/messages/adapters/adapters_yield.hpp"
 #include "ipc/segment/launch_site.hpp"
 
 namespace leasehold::effect {
@@ -146,10 +147,11 @@ struct SendFill {
   wire::PrefixFill fill;
 };
 
-/// Sends `adapters.changed`. No reply is needed: a worker that cannot receive it has lost its
-/// connection, and gets it when it is ready again.
+/// Sends `adapters.changed` or `adapters.yield`. No reply is needed: a worker that cannot receive
+/// it has lost its connection, and gets the former when it is ready again.
 struct NotifyAdapters {
   AttachmentId worker;
+  std::variant<wire::AdaptersChanged, wire::AdaptersYield> notice{};
 };
 
 /// Passes `adapter.load` or `adapter.unload` on to the worker. → AdapterOrderAnswered

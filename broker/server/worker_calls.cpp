@@ -109,8 +109,11 @@ void WorkerCalls::perform(const effect::SendAdapterOrder& effect) {
 void WorkerCalls::perform(const effect::NotifyAdapters& effect) {
   const WorkerLink* link = dependencies_.links.find(effect.worker);
   if (link == nullptr || link->peer == nullptr) return;
-  const wire::AdaptersChanged changed;
-  link->peer->notify(std::string(changed.kMethod), {.body = changed.to_json()});
+  std::visit(
+      [&](const auto& notice) {
+        link->peer->notify(std::string(notice.kMethod), {.body = notice.to_json()});
+      },
+      effect.notice);
 }
 
 void WorkerCalls::grant(const effect::SendGrant& effect, std::vector<UniqueFd> memory) {

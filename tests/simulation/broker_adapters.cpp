@@ -56,7 +56,9 @@ void Broker::perform(const effect::NotifyAdapters& effect) {
   Connection* const way = connection_to(effect.worker);
   if (way == nullptr) return;
   auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
-  deps_.machine.send(*way, Connection::kClient, [worker] { worker->on_adapters_changed(); });
+  deps_.machine.send(*way, Connection::kClient, [worker, notice = effect.notice] {
+    std::visit([&](const auto& each) { worker->on_adapters_notice(each); }, notice);
+  });
 }
 
 void Broker::perform(const effect::SendAdapterOrder& effect) {

@@ -133,6 +133,7 @@ std::string_view name(AdapterEvent event) {
       "an adapter was loaded",
       "an adapter was loaded again",
       "an adapter left for lack of room",
+      "an adapter left for a text without memory",
       "an adapter was unloaded",
       "a replaced version left",
       "a loaded adapter was revoked",

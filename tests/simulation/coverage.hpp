@@ -85,6 +85,7 @@ enum class AdapterEvent : std::uint8_t {
   Loaded,
   LoadedAgain,  ///< A content that the worker had loaded before.
   EvictedForRoom,
+  EvictedForText,
   Unloaded,
   LeftAfterReplacement,
   RevokedWhileLoaded,

@@ -61,7 +61,8 @@ class Worker final : public Process, private RefusalListener {
   void on_asleep(bool asleep);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
   void on_fill(LeaseId lease, std::uint64_t number);
-  void on_adapters_changed();
+  void on_adapters_notice(const wire::AdaptersChanged& changed);
+  void on_adapters_notice(const wire::AdaptersYield& asked);
   void on_adapter_order(const effect::SendAdapterOrder& effect, std::uint64_t number);
 
   // What its adapters need (worker_adapter_units.cpp). Answers run between two steps.

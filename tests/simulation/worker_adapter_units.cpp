@@ -16,8 +16,12 @@ class IgnoredRefusals : public RefusalListener {
 
 }  // namespace
 
-void Worker::on_adapters_changed() {
+void Worker::on_adapters_notice(const wire::AdaptersChanged&) {
   if (adapters_) post([this] { adapters_->changed(); });
+}
+
+void Worker::on_adapters_notice(const wire::AdaptersYield& asked) {
+  if (adapters_) post([this, asked] { adapters_->yield(asked); });
 }
 
 void Worker::on_adapter_order(const effect::SendAdapterOrder& effect, std::uint64_t number) {

@@ -265,14 +265,17 @@ void AdapterBook::evict(AdapterLoad& load, AdapterEviction why) {
   loads_.erase(AdapterLoadId(load.id));
 }
 
-AdapterLoad* AdapterBook::victim_for(const AdapterLoad& load, RoomIn room) {
+AdapterLoad* AdapterBook::victim_for(const std::optional<TenantId>& owner, RoomIn room,
+                                     const std::vector<LeaseId>* among) {
   std::vector<AdapterLoad*> loads;
   std::vector<EvictionCandidate> candidates;
   for (auto& [id, each] : loads_) {
+    if (among != nullptr && (!each.lease || std::ranges::find(*among, *each.lease) == among->end()))
+      continue;
     loads.push_back(&each);
     candidates.push_back(each.candidate());
   }
-  const auto victim = adapter_victim(candidates, load.adapter.owner, room);
+  const auto victim = adapter_victim(candidates, owner, room);
   return victim ? loads[*victim] : nullptr;
 }
 
@@ -282,7 +285,7 @@ void AdapterBook::make_room(AdapterLoad& load, const Error& why, TimePoint now) 
   const RoomIn room = why.code == Errc::QuotaAdapters ? RoomIn::Quota : RoomIn::Pool;
   const std::uint64_t wanted_bytes = room == RoomIn::Quota ? 1 : load.content->memory_bytes;
   const bool is_freeing = load.freed.bytes >= wanted_bytes && now < load.freed.at + kReclaimTime;
-  AdapterLoad* victim = is_freeing ? nullptr : victim_for(load, room);
+  AdapterLoad* victim = is_freeing ? nullptr : victim_for(load.adapter.owner, room);
   if (victim == nullptr && !is_freeing && room == RoomIn::Quota) return fail_load(load, why);
   if (victim == nullptr) {
     call_later(load, why, now);
@@ -293,6 +296,17 @@ void AdapterBook::make_room(AdapterLoad& load, const Error& why, TimePoint now) 
   load.freed.at = now;
   evict(*victim, AdapterEviction::Room);
   call(load);
+}
+
+/// The broker asks again while the memory of those that left is on its way.
+void AdapterBook::yield(const wire::AdaptersYield& asked, TimePoint now) {
+  if (now >= yielded_.at + kReclaimTime) yielded_ = {};
+  while (yielded_.bytes < asked.size_bytes) {
+    AdapterLoad* victim = victim_for(asked.tenant, RoomIn::Pool, &asked.leases);
+    if (victim == nullptr) return;
+    yielded_ = {.bytes = yielded_.bytes + victim->content->memory_bytes, .at = now};
+    evict(*victim, AdapterEviction::Room);
+  }
 }
 
 // ------------------------------------------------------------------------------------------ calls

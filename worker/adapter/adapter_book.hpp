@@ -20,9 +20,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "ipc/control/messages/adapters/adapters_yield.hpp"
 #include "worker/adapter/adapter_load.hpp"
 
 namespace leasehold {
@@ -44,6 +46,8 @@ class AdapterBook {
   AdapterTicket use(const TenantId& tenant, const std::string& name, TimePoint now);
   /// Lets the adapter leave once no request holds it. A new request may use it until then.
   void unload(const std::string& name);
+  /// A text finds no memory: `size_bytes` of these leases leave while they are idle.
+  void yield(const wire::AdaptersYield& asked, TimePoint now);
   /// The broker's registry changed: asks again for every name before it is used again.
   void changed();
 
@@ -82,7 +86,9 @@ class AdapterBook {
   void load_again(AdapterLoad& load, const Error& why, TimePoint now);
   void resolve_again(AdapterLoad& load, const Error& why, TimePoint now);
   void make_room(AdapterLoad& load, const Error& why, TimePoint now);
-  AdapterLoad* victim_for(const AdapterLoad& load, RoomIn room);
+  /// `among`: only these leases.
+  AdapterLoad* victim_for(const std::optional<TenantId>& owner, RoomIn room,
+                          const std::vector<LeaseId>* among = nullptr);
   void evict(AdapterLoad& load, AdapterEviction why);
   void call(AdapterLoad& load);
   void call_later(AdapterLoad& load, const Error& why, TimePoint now);
@@ -91,6 +97,7 @@ class AdapterBook {
 
   std::map<AdapterLoadId, AdapterLoad> loads_;
   AdapterNames names_;
+  AdapterLoad::Freed yielded_;
   std::vector<AdapterAction> actions_;  // since the last `take_actions`
   std::uint64_t last_load_ = 0;
   std::uint64_t last_ticket_ = 0;

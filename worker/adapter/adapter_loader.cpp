@@ -27,7 +27,7 @@ void AdapterLoader::use(const TenantId& tenant, const std::string& name, OnReady
 
 bool AdapterLoader::answers(const std::string& method) {
   return method == wire::AdapterLoad::kMethod || method == wire::AdapterUnload::kMethod ||
-         method == wire::AdaptersChanged::kMethod;
+         method == wire::AdaptersChanged::kMethod || method == wire::AdaptersYield::kMethod;
 }
 
 void AdapterLoader::on_call(const std::string& method, const control::Json& params,
@@ -51,6 +51,12 @@ Result<void> AdapterLoader::handle(const std::string& method, const control::Jso
   if (method == wire::AdapterUnload::kMethod) {
     const auto asked = TRY(wire::AdapterUnload::from_json(params));
     deps_.loop->post([this, asked](Engine&) { book_.unload(asked.adapter.value); });
+  } else if (method == wire::AdaptersYield::kMethod) {
+    const auto asked = TRY(wire::AdaptersYield::from_json(params));
+    deps_.loop->post([this, asked](Engine&) {
+      book_.yield(asked, now());
+      perform();
+    });
   } else {
     deps_.loop->post([this](Engine&) {
       book_.changed();

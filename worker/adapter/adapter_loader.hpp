@@ -50,7 +50,7 @@ class AdapterLoader final : public AdapterService {
   /// The leases of all versions that requests may hold, also of those that were just revoked.
   std::vector<LeaseId> leases() const override;
 
-  /// True for `adapter.load`, `adapter.unload` and `adapters.changed`.
+  /// True for `adapter.load`, `adapter.unload`, `adapters.changed` and `adapters.yield`.
   static bool answers(const std::string& method);
   void on_call(const std::string& method, const control::Json& params, control::Responder respond);
 

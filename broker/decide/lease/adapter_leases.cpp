@@ -167,7 +167,10 @@ CallResult open_adapter(Decision& decision, const Caller& caller, const wire::Ad
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   const std::uint64_t extents = std::min(kMost, extents_for(state, open.size_bytes));
   TRY(require_quota(state, worker, adapter, extents * state.extents.extent_size_bytes()));
-  const ExtentDemand demand{adapter.tenant, worker.id, static_cast<std::uint32_t>(extents)};
+  const ExtentDemand demand{.tenant = adapter.tenant,
+                            .worker = worker.id,
+                            .extents = static_cast<std::uint32_t>(extents),
+                            .purpose = ExtentDemand::For::Adapter};
   if (const auto room = require_room(state, demand, decision.now); !room)
     return refuse_or_reclaim(decision, caller.call, demand, retry_soon(room.error()));
   if (const auto slot = require_free_slot(decision); !slot)

@@ -97,7 +97,8 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Lea
     if (record.scavenger) return std::unexpected(beyond);
     return refuse_or_end_own_scavengers(decision, record.tenant, beyond);
   }
-  const ExtentDemand demand{record.tenant, record.worker(), grow.extents, record.scavenger};
+  const ExtentDemand demand{record.tenant, record.worker(), grow.extents, record.scavenger,
+                            ExtentDemand::For::Growth};
   if (const auto room = require_room(state, demand, decision.now); !room) {
     return refuse_or_reclaim(decision, caller.call, demand, room.error());
   }

@@ -135,6 +135,50 @@ std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, c
   return end_retentions_for(decision, demand.extents);
 }
 
+/// The filled adapters of each worker that may leave for the demand. The reserves of other tenants
+/// are spared: memory that leaves a reserve is kept for its tenant.
+std::map<AttachmentId, std::vector<LeaseId>> yielding_adapters(State& state,
+                                                               const ExtentDemand& demand) {
+  std::map<AttachmentId, std::vector<LeaseId>> yielding;
+  std::map<TenantId, std::uint64_t> spare;
+  for (const LeaseId id : open_leases_where(state, [&](const LeaseRecord& record) {
+         return record.scope == wire::LeaseScope::Adapter && record.filled &&
+                record.is(LeaseState::Live) && can_serve(state, record.worker(), demand);
+       })) {
+    const LeaseRecord& record = state.leases.at(id);
+    const auto [left, is_new] = spare.try_emplace(record.tenant, 0);
+    if (is_new) left->second = beyond_reserve(state, record.tenant);
+    const std::uint64_t extents = kv_extents(state, record);
+    std::vector<LeaseId>& leases = yielding[record.worker()];
+    const bool may_leave = record.tenant == demand.tenant || extents <= left->second;
+    if (!may_leave || leases.size() == wire::AdaptersYield::kMaxLeases) continue;
+    left->second -= std::min(left->second, extents);
+    leases.push_back(id);
+  }
+  std::erase_if(yielding, [](const auto& entry) { return entry.second.empty(); });
+  return yielding;
+}
+
+/// Asks workers for the memory of adapters that no request uses, which only they know, and returns
+/// the refusal. A growth gets no time to retry: if all adapters are in use, the worker has to
+/// preempt. A worker that opens an adapter chooses itself which one leaves.
+Error ask_for_adapters(Decision& decision, const ExtentDemand& demand, Error why) {
+  State& state = decision.state;
+  if (why.code != Errc::PoolExhausted || demand.purpose == ExtentDemand::For::Adapter) return why;
+  const std::uint64_t lacking = lacking_extents(state, demand, decision.now);
+  const std::uint64_t coming = returning_extents(state, demand, decision.now);
+  if (lacking <= coming) return why;
+  const std::uint64_t size_bytes = (lacking - coming) * state.extents.extent_size_bytes();
+  auto yielding = yielding_adapters(state, demand);
+  if (!yielding.empty() && demand.purpose == ExtentDemand::For::NewLease)
+    why.retry_after_ms = kRetryAfter.count();
+  for (auto& [worker, leases] : yielding)
+    decision.add(effect::NotifyAdapters{worker, wire::AdaptersYield{.tenant = demand.tenant,
+                                                                    .leases = std::move(leases),
+                                                                    .size_bytes = size_bytes}});
+  return why;
+}
+
 }  // namespace
 
 CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const Error& why) {
@@ -158,7 +202,8 @@ CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand
   const std::uint64_t coming = free + returning_extents(state, demand, until);
   const auto victims =
       choose_victims(state, demand, until, promised, wanted - std::min(wanted, coming));
-  if (!victims || (!promised && victims->empty())) return std::unexpected(why);
+  if (!victims || (!promised && victims->empty()))
+    return std::unexpected(ask_for_adapters(decision, demand, why));
   claim_for(decision, demand.tenant, demand.extents);
   take_from(decision, *victims, until);
   decision.reply(

@@ -184,6 +184,13 @@ std::uint64_t unused_reserve(const State& state, const TenantId& tenant) {
   return reserve == 0 ? 0 : unused_of(reserve, held_by(held_extents(state), tenant));
 }
 
+std::uint64_t beyond_reserve(const State& state, const TenantId& tenant) {
+  const Tenant* found = state.tenants.find(tenant);
+  const std::uint64_t reserve = found == nullptr ? 0 : reserve_of(state, found->reserved_bytes);
+  const std::uint64_t held = held_by(held_extents(state), tenant);
+  return held - std::min(held, reserve);
+}
+
 std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, TimePoint now) {
   std::uint64_t claimed = 0;
   for (const auto& [id, other] : state.tenants.all()) {
@@ -209,6 +216,17 @@ Result<void> require_room(const State& state, const ExtentDemand& demand, TimePo
   const TierSums sums = sum_tiers(state);
   if (wanted + sums.unused - own <= free + sums.of_scavengers) return {};
   return kept_for_reserves(wanted, free);
+}
+
+std::uint64_t lacking_extents(const State& state, const ExtentDemand& demand, TimePoint now) {
+  std::uint64_t needed = demand.extents + claimed_by_others(state, demand.tenant, now);
+  const std::uint64_t own = unused_reserve(state, demand.tenant);
+  if (demand.extents > own && !is_of_scavenger(state, demand.tenant, demand.scavenger)) {
+    const TierSums sums = sum_tiers(state);
+    const std::uint64_t uncovered = demand.extents + sums.unused - own;
+    needed = std::max(needed, uncovered - std::min(uncovered, sums.of_scavengers));
+  }
+  return needed - std::min<std::uint64_t>(needed, state.extents.free_extents_for(demand.worker));
 }
 
 Result<void> require_coverable(const State& state, const wire::TenantPolicy& policy) {

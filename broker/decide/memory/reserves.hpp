@@ -16,10 +16,13 @@
 namespace leasehold {
 
 struct ExtentDemand {
+  enum class For : std::uint8_t { NewLease, Growth, Adapter };
+
   TenantId tenant;  ///< Empty for published text, which is treated like a standard tenant.
   AttachmentId worker;
   std::uint32_t extents = 0;
   bool scavenger = false;  ///< See LeaseAcquire.
+  For purpose = For::NewLease;
 };
 
 /// True for a lease or a demand of a scavenger: by itself, or by its tenant's tier.
@@ -33,6 +36,9 @@ Result<void> require_lendable(const State& state, const ExtentDemand& demand);
 /// tenants; BadRequest for a demand beyond the capacity, which is not retryable.
 Result<void> require_room(const State& state, const ExtentDemand& demand, TimePoint now);
 
+/// How many more extents must be free before require_room can accept the demand.
+std::uint64_t lacking_extents(const State& state, const ExtentDemand& demand, TimePoint now);
+
 /// The most extents that a lease of the tenant on the worker can ever hold. This is the capacity
 /// without the reserves of other tenants (for a scavenger, the whole capacity), and at most as many
 /// extents as the worker has descriptors for.
@@ -44,6 +50,9 @@ std::uint64_t kv_extents(const State& state, const LeaseRecord& record);
 
 /// How many more extents the tenant may take within its reserve.
 std::uint64_t unused_reserve(const State& state, const TenantId& tenant);
+
+/// How many extents the tenant holds beyond its reserve.
+std::uint64_t beyond_reserve(const State& state, const TenantId& tenant);
 
 /// Free extents that are kept for other tenants after a reclaim.
 std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, TimePoint now);

@@ -28,6 +28,13 @@ void WorkerAdapters::changed() {
   perform_all();
 }
 
+void WorkerAdapters::yield(const wire::AdaptersYield& asked) {
+  const std::size_t loads = book_.loads().size();
+  book_.yield(asked, now());
+  if (book_.loads().size() < loads) deps_.coverage.happened(AdapterEvent::EvictedForText);
+  perform_all();
+}
+
 void WorkerAdapters::order(const wire::AdapterLoad& load,
                            std::function<void(std::optional<Error>)> on_done) {
   use(load.tenant.value_or(TenantId{}).value, load.adapter.value,

@@ -29,6 +29,7 @@ class WorkerAdapters {
   void use(const std::string& tenant, const std::string& name, OnReady on_ready);
   void granted(const wire::LeaseGrant& grant);
   void changed();
+  void yield(const wire::AdaptersYield& asked);
   void order(const wire::AdapterLoad& load, std::function<void(std::optional<Error>)> on_done);
   void order(const wire::AdapterUnload& unload, std::function<void(std::optional<Error>)> on_done);
   /// Its calls end with ConnectionLost.

@@ -1,5 +1,6 @@
 // Adapters.
 #include "ipc/control/messages/adapters/adapters.hpp"
+#include "ipc/control/messages/adapters/adapters_yield.hpp"
 
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
@@ -112,6 +113,12 @@ void describe(Is<AdapterOpened, AdapterFilled, AdapterClose> auto& m, auto& fiel
   fields.field("lease", m.lease);
 }
 
+void describe(Is<AdaptersYield> auto& m, auto& fields) {
+  fields.field("tenant", m.tenant);
+  fields.field("leases", m.leases, MaxItems{AdaptersYield::kMaxLeases});
+  fields.field("size_bytes", m.size_bytes, kPositiveBytes);
+}
+
 template struct Message<AdapterAdd>;
 template struct Message<AdapterAdded>;
 template struct Message<AdapterRemove>;
@@ -127,5 +134,6 @@ template struct Message<AdapterOpen>;
 template struct Message<AdapterOpened>;
 template struct Message<AdapterFilled>;
 template struct Message<AdapterClose>;
+template struct Message<AdaptersYield>;
 
 }  // namespace leasehold::wire

@@ -1,3 +1,4 @@
+#include "ipc/control/messages/adapters/adapters_yield.hpp"
 #include "ipc/control/messages/waits/lease_wait.hpp"
 #include "sample_of.hpp"
 
@@ -47,6 +48,9 @@ std::vector<MessageSample> adapter_samples() {
       sample<AdapterOpened>("AdapterOpened", R"({"lease":"17.4"})"),
       sample<AdapterFilled>("AdapterFilled", R"({"lease":"17.4"})"),
       sample<AdapterClose>("AdapterClose", R"({"lease":"17.4"})"),
+      sample<AdaptersYield>(
+          "AdaptersYield",
+          R"({"tenant":"acme","leases":["17.4"],"size_bytes":18446744073709551615})"),
       sample<LeaseGrant>("LeaseGrant of an adapter",
                          R"({"lease":"3.1","tenant":"","extent_size_bytes":2097152,"extents":["5"],
            "scope":"adapter","adapter":"support","adapter_version":2})"),

@@ -370,4 +370,24 @@ TEST_CASE("adapter loader: the broker's calls load, unload and forget") {
   CHECK(f.loader().counts().loaded == 0);
 }
 
+TEST_CASE("adapter loader: an adapter leaves when the broker asks for its memory") {
+  Fixture f;
+  AdapterUse held = f.load();
+  const wire::AdaptersYield asked{.tenant = {"u"}, .leases = {held->lease}, .size_bytes = 1};
+  const auto ask = [&] {
+    f.loader().on_call(std::string(wire::AdaptersYield::kMethod), asked.to_json(),
+                       [](Result<control::Payload>) {});
+    f.turn();
+  };
+  ask();
+  CHECK(f.loader().counts().loaded == 1);
+
+  held.reset();
+  f.answers.clear();
+  ask();
+
+  const Call close = f.expect<wire::AdapterClose>();
+  CHECK(required(wire::AdapterClose::from_json(close.body)).lease == asked.leases.front());
+}
+
 }  // namespace leasehold

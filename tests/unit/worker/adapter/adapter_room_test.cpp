@@ -59,6 +59,46 @@ TEST_CASE("adapter book: the memory of an evicted adapter is awaited before the 
   CHECK(f.only<CloseAdapterLease>().lease == LeaseId{2, 1});
 }
 
+TEST_CASE("adapter book: for a text only the named idle adapters leave, the tenant's own first") {
+  BookFixture f;
+  const AdapterUse held = f.load(own("a", "t"), {1, 1}, "t");
+  f.load(own("b", "u"), {2, 1}, "u");
+  f.clock.advance(1s);
+  f.load(own("c", "u"), {3, 1}, "u");
+  f.clock.advance(1s);
+  f.load(own("d", "t"), {4, 1}, "t");
+  ResolvedAdapter pinned = own("e", "t");
+  pinned.is_pinned = true;
+  f.load(pinned, {5, 1}, "t");
+
+  f.book.yield({.tenant = {"t"},
+                .leases = {{1, 1}, {3, 1}, {4, 1}, {5, 1}},
+                .size_bytes = 3 * BookFixture::kSize},
+               f.clock.now());
+
+  const auto closed = f.take<CloseAdapterLease>();
+  REQUIRE(closed.size() == 2);
+  CHECK(closed[0].lease == LeaseId{4, 1});
+  CHECK(closed[1].lease == LeaseId{3, 1});
+  CHECK(held.use_count() == 2);
+}
+
+TEST_CASE("adapter book: asked again for the same text, it awaits what has left") {
+  BookFixture f;
+  f.load(own("a", "t"), {1, 1}, "t");
+  f.load(own("b", "t"), {2, 1}, "t");
+  const wire::AdaptersYield asked{
+      .tenant = {"u"}, .leases = {{1, 1}, {2, 1}}, .size_bytes = BookFixture::kSize};
+  f.book.yield(asked, f.clock.now());
+  CHECK(f.only<CloseAdapterLease>().lease == LeaseId{1, 1});
+
+  f.book.yield(asked, f.clock.now());
+  CHECK(f.book.take_actions().empty());
+  f.clock.advance(AdapterBook::kReclaimTime);
+  f.book.yield(asked, f.clock.now());
+  CHECK(f.only<CloseAdapterLease>().lease == LeaseId{2, 1});
+}
+
 TEST_CASE("adapter book: without memory callers wait as the broker says, and at most a minute") {
   BookFixture f;
   f.use("t", "law");
