@@ -13,13 +13,13 @@
 #include "broker/memory/host_memory.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/memory/spill_space.hpp"
+#include "broker/server/connections/worker_calls.hpp"
 #include "broker/server/event_log.hpp"
 #include "broker/server/event_logger.hpp"
 #include "broker/server/memory_returns.hpp"
 #include "broker/server/quiet_watches.hpp"
 #include "broker/server/replies.hpp"
 #include "broker/server/start/fd_keeper.hpp"
-#include "broker/server/worker_calls.hpp"
 #include "ipc/table/lease_table.hpp"
 
 namespace leasehold {

@@ -44,7 +44,7 @@ bool is_link(int directory_fd, const std::string& name) {
          S_ISLNK(status.st_mode);
 }
 
-/// Opens an entry of the directory, which is no link. Sets errno as open(2) does, but always ELOOP
+/// Opens an entry of the directory that is not a link. Sets errno as open(2) does, but always ELOOP
 /// for a link.
 UniqueFd open_entry(int directory_fd, const std::string& name, int flags) {
   UniqueFd fd(::openat(directory_fd, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));

@@ -230,7 +230,7 @@ Check loaded_again(const Observation& seen, const RevokedAdapter& adapter) {
                                                  to_string(*adapter.second))};
 }
 
-/// An adapter's lease has no holder, so nobody gets an error of it.
+/// An adapter's lease has no holder to whom an error could go.
 void judge_adapter(const Observation& seen, const RevokedAdapter& adapter,
                    std::vector<Check>& checks) {
   const std::string whose = "the adapter's first lease";

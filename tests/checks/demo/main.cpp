@@ -69,8 +69,8 @@ void describe(CLI::App& app, Settings& settings, std::optional<std::uint32_t>& s
                  "Device that holds and computes: cpu, cuda:N; default: the broker's choice")
       ->check(check_device);
   app.add_option("--adapters", settings.adapters_dir,
-                 "Directory of leasehold-stories-sailor.gguf and -lines.gguf, of which the first "
-                 "is revoked; default: use no adapters")
+                 "Directory of leasehold-stories-sailor.gguf, which is revoked, and of "
+                 "leasehold-stories-lines.gguf; default: use no adapters")
       ->check(CLI::ExistingDirectory);
   app.add_option("--out", settings.out_dir, "Directory for demo.json and demo.txt");
   app.add_flag("--chat", settings.chat,

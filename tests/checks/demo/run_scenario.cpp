@@ -219,7 +219,8 @@ class Scenario {
         << std::endl;
     for (const auto& [tenant, adapter] : kAdapters) TRY(run_alone_adapted(tenant, adapter));
     const auto keep_memory = [this](const Tenant&) -> Result<void> {
-      seen_.adapter = {.tenant = kAdapters[0].first, .first = TRY(adapter_lease()), .second = {}};
+      const LeaseId lease = TRY(adapter_lease());
+      seen_.adapter = {.tenant = kAdapters[0].first, .first = lease, .second = {}};
       return open_memory(seen_.adapter->first);
     };
     const auto revoke = [this](const Tenant& tenant) {

@@ -1,5 +1,5 @@
 /// The scenario of the demo: four requests alone, the same four side by side with one revocation
-/// and one kill, and two of them under adapters, one of which is revoked; then a query of all
+/// and one kill, and two of them under adapters, while one adapter is revoked; then a query of all
 /// leases, events and memory, and the four beside the death of the worker.
 #pragma once
 

@@ -236,7 +236,7 @@ TEST_CASE("adapter leases: a filled lease outlives the broker, an unfilled one d
         Errc::UnknownLease);
 }
 
-TEST_CASE("adapter leases: a worker that resumes is told to ask again") {
+TEST_CASE("adapter leases: a worker that resumes is asked to repeat its call") {
   SupportWorld before;
   const AttachmentId worker = before.worker;
   World world(before, {});

@@ -334,7 +334,7 @@ TEST_CASE("shrink: a revocation answers the shrink in flight") {
   world.call(kOperator, wire::LeaseRevoke{.lease = lease});
   CHECK(world.refusal(shrink) == Errc::LeaseRevoked);
 
-  // The worker's answer arrives too late to shrink the lease, and answers nobody again.
+  // The worker's answer arrives too late to shrink the lease, and no call is answered again.
   world.post(ReclaimAnswered{lease, shrink, given});
   CHECK(world.record(lease).is(LeaseState::Revoked));
   CHECK(world.record(lease).extents.size() == 3);

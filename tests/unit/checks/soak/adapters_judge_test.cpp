@@ -58,7 +58,7 @@ bool all_counted(const runner::Record& record) {
 
 }  // namespace
 
-TEST_CASE("adapters soak: an adapter that was told to leave was not evicted for memory") {
+TEST_CASE("adapters soak: an adapter that was asked to leave was not evicted for memory") {
   CHECK(counts(every_effect()) ==
         std::map<std::string, std::uint64_t>{{"adapter loaded again", 3},
                                              {"adapter evicted for memory", 1},

@@ -1,4 +1,4 @@
-#include "broker/server/worker_calls.hpp"
+#include "broker/server/connections/worker_calls.hpp"
 
 #include <spdlog/spdlog.h>
 
