@@ -35,8 +35,8 @@ void declare(CLI::App& app, Options& options) {
                  "File of the certificate, as `brokerctl audit certificate` writes it")
       ->required();
   app.add_option("--key", options.key,
-                 "The operator's public key, got in a way that you trust: a file, or the text "
-                 "`ed25519:…` that `brokerctl audit key` prints")
+                 "The operator's public key, got in a way that you trust: a file, or the "
+                 "line `ed25519:...` that `brokerctl audit key` prints")
       ->required();
   app.add_option("--head", options.head,
                  "File of a signed head that you kept (`brokerctl audit head`): also check that no "
