@@ -230,7 +230,7 @@ Check loaded_again(const Observation& seen, const RevokedAdapter& adapter) {
                                                  to_string(*adapter.second))};
 }
 
-/// An adapter's lease has no holder to whom an error could go.
+/// No error is expected: an adapter's lease has no holder that could get one.
 void judge_adapter(const Observation& seen, const RevokedAdapter& adapter,
                    std::vector<Check>& checks) {
   const std::string whose = "the adapter's first lease";
