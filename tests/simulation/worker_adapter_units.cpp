@@ -56,7 +56,8 @@ bool Worker::fill(LeaseId lease, ExtentId extent, std::uint64_t content) {
         deps_.judge.unit_opened(thread.unit, Touches::TenantMemory, {lease});
         deps_.judge.touched(*this, thread.unit, lease, extent);
         deps_.adapters->slice_begun(extent);
-        kill_pending = kill_pending || deps_.machine.one_in(kDiesInSlice);
+        const bool dies = !deps_.persistent.is_finishing && deps_.machine.one_in(kDiesInSlice);
+        kill_pending = kill_pending || dies;
         if (deps_.machine.reach(FaultSite::WorkerUnitPolled, *this)) Fiber::pause();
         do {
           Fiber::pause();

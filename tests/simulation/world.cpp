@@ -355,7 +355,8 @@ void World::run_until_idle(int most) {
 /// Starts nothing new; stopped processes are continued, or the ladder kills them.
 void World::settle() {
   if (machine_.fault->triggered == nullptr) machine_.fault->arrivals_left = INT32_MAX;
-  const int rounds = card_ ? 4 * kSettleRounds : kSettleRounds;  // a driver is polled many times
+  // A driver is polled many times, and the load of an adapter waits for memory for a minute.
+  const int rounds = card_ || persistent_.has_adapters ? 4 * kSettleRounds : kSettleRounds;
   for (int round = 0; round < rounds; ++round) {
     if (broker().is_dead()) restart_broker();
     run_until_idle(kIdleRounds);

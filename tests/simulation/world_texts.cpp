@@ -8,7 +8,7 @@
 namespace leasehold::simulation {
 namespace {
 
-constexpr int kFinishRounds = 60;
+constexpr int kFinishRounds = 180;     // a load waits for memory for a minute, and may be repeated
 constexpr int kRoundsUntilLoaded = 3;  // then no load of an earlier file is under way
 constexpr int kRoundsOfText = 400;
 constexpr std::uint32_t kMaxBlocks = 48;
