@@ -30,7 +30,7 @@ struct AuditVerdict {
   audit::Link last;
   std::uint64_t records = 0;
   std::uint64_t findings = 0;
-  std::uint64_t gaps = 0;  ///< Records of times when the disk was full.
+  std::uint64_t gaps = 0;              ///< Records of times when the disk was full.
   std::vector<audit::Finding> listed;  ///< The first findings.
   AuditState state;
 };

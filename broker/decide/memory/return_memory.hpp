@@ -21,8 +21,8 @@ void collect_memory(Decision& decision, LeaseRecord& record);
 /// Scrubs extents of a live lease that the worker has unmapped or never mapped.
 void scrub_returned(Decision& decision, LeaseRecord& record, std::span<const ExtentId> extents);
 
-/// What the verification of an extent without allocated bytes proves. An extent whose descriptor the
-/// broker has lost reports none.
+/// What the verification of an extent without allocated bytes proves. An extent whose descriptor
+/// the broker has lost reports none.
 MemoryFate fate_of_empty(const State& state, ExtentId extent);
 
 /// Frees a weights region. Precondition: it has no users.
