@@ -7,6 +7,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -164,7 +165,10 @@ class Judge {
   /// The reader gets the end of the text.
   void text_completed(const Text& text);
   /// Its reader gives up: its adapter, or the version that began it, is gone.
-  void text_abandoned(std::uint64_t text) { texts_.erase(text); }
+  void text_abandoned(std::uint64_t text) {
+    texts_.erase(text);
+    left_texts_.insert(text);
+  }
   /// Nothing fails any more, and every reader has had time to get its text.
   void texts_are_whole() const;
   void tenant_died(std::uint64_t text);
@@ -252,6 +256,7 @@ class Judge {
   std::map<ExtentId, Object> objects_;
   std::deque<Request> requests_;
   std::map<std::uint64_t, WatchedText> texts_;
+  std::set<std::uint64_t> left_texts_;  // that their readers have whole, or gave up
   struct Ceiling {
     TimePoint at;
     TimePoint replaced_at;  ///< When a broker was known to have applied a later one.

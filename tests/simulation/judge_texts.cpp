@@ -30,6 +30,8 @@ void Judge::text_runs(const Request& request, const Worker& worker, const Text& 
                       bool is_adopted) {
   if (!request.text.begins(from))
     violated(fmt::format("a worker continued text {} with other tokens", request.text.id));
+  // A request that waited for its adapter may begin when its reader has the text from elsewhere.
+  if (left_texts_.contains(from.id)) return;
   WatchedText& text = texts_[from.id];
   text.worker = &worker;
   if (is_adopted) {
@@ -76,6 +78,7 @@ void Judge::text_completed(const Text& text) {
   const auto found = texts_.find(text.id);
   if (found->second.has_seen_deaths) coverage_->happened(TextEvent::WholeAfterDeaths);
   texts_.erase(found);
+  left_texts_.insert(text.id);
 }
 
 /// A text that cannot be resumed is left by its tenant's death.
