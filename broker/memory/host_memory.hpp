@@ -27,8 +27,8 @@ class HostMemory final : public LentMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   /// See MemoryStore::create_extent.
-  Result<void> create_extent(ExtentId extent, std::size_t size_bytes, bool take_cleared = true) {
-    return store_.create_extent(extent, size_bytes, take_cleared);
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes) {
+    return store_.create_extent(extent, size_bytes);
   }
   MemoryIdentity identity(ExtentId extent) const { return store_.identity(extent); }
   /// Keeps `count` cleared objects ready for extents created later, and closes surplus ones.

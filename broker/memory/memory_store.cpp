@@ -53,9 +53,8 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
   return allocated(*region);
 }
 
-Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes,
-                                        bool take_cleared) {
-  if (take_cleared && !cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
+Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes) {
+  if (!cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
     extents_.emplace(extent, shared(std::move(cleared_.back())));
     cleared_.pop_back();
     return {};

@@ -27,12 +27,9 @@ LentMemory& ServerEffects::memory_of(MemoryPool pool) {
   return dependencies_.memory;
 }
 
-/// One extent is mapped quickly, and most leases that stay idle have one, so these extents get no
-/// memory that has pages already.
 void ServerEffects::perform(const effect::CreateExtents& effect) {
-  const bool take_cleared = effect.extents.size() > 1;
   for (const ExtentId extent : effect.extents) {
-    const auto created = dependencies_.host.create_extent(extent, effect.size_bytes, take_cleared);
+    const auto created = dependencies_.host.create_extent(extent, effect.size_bytes);
     if (!created) refused_extents_.emplace(extent, created.error());
   }
 }
