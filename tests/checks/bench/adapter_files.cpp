@@ -43,13 +43,4 @@ Result<void> register_adapter(System& system, std::uint32_t number, std::uint32_
       wire::AdapterAdd{.adapter = {name}, .file = name + ".gguf", .tenant = tenant});
 }
 
-Result<std::optional<LeaseId>> live_adapter_lease(System& system, std::uint32_t number) {
-  const std::string part = adapter_name(number) + "@";
-  for (const wire::LeaseView& lease : TRY(system.broker().leases())) {
-    const bool is_it = lease.scope == wire::LeaseScope::Adapter && lease.part.starts_with(part);
-    if (is_it && lease.state == LeaseState::Live) return std::optional(lease.lease);
-  }
-  return std::optional<LeaseId>();
-}
-
 }  // namespace leasehold::bench

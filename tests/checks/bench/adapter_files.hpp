@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "common/ids.hpp"
@@ -34,8 +33,5 @@ class AdapterFiles {
 /// Registers an adapter for the tenant of this client of a TenantPool, and lifts the tenant's
 /// limits of adapters. Errors: those of BrokerView.
 Result<void> register_adapter(System& system, std::uint32_t number, std::uint32_t client);
-
-/// The live lease of the adapter; nothing if it has none. Errors: those of BrokerView.
-Result<std::optional<LeaseId>> live_adapter_lease(System& system, std::uint32_t number);
 
 }  // namespace leasehold::bench

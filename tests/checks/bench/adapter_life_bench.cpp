@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <thread>
 
 #include "tests/checks/bench/adapter_files.hpp"

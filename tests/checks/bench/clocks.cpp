@@ -78,7 +78,7 @@ Result<LeaseId> choose_lease(System& system, const TenantPool& tenant_pool, Seed
   if (running.empty()) return fail(Errc::TimedOut, "no tenant is running");
   const auto& [client, lease] = running[random.below(running.size())];
   if (!is_adapter) return lease;
-  const auto loaded = TRY(live_adapter_lease(system, client));
+  const auto loaded = TRY(system.broker().live_adapter_lease(adapter_name(client)));
   if (!loaded) return fail(Errc::TimedOut, "a running tenant's adapter has no lease");
   return *loaded;
 }

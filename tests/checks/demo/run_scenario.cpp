@@ -255,13 +255,9 @@ class Scenario {
 
   /// The live lease of the adapter that is revoked.
   Result<LeaseId> adapter_lease() {
-    const std::string part = std::string(kAdapters[0].second) + "@";
     BrokerView* const broker = TRY(system_.connected());
-    for (const wire::LeaseView& lease : TRY(broker->leases())) {
-      const bool is_adapter = lease.scope == wire::LeaseScope::Adapter;
-      if (is_adapter && lease.state == LeaseState::Live && lease.part.starts_with(part))
-        return lease.lease;
-    }
+    const auto lease = TRY(broker->live_adapter_lease(kAdapters[0].second));
+    if (lease) return *lease;
     return fail(Errc::SystemError, fmt::format("adapter {} holds no memory", kAdapters[0].second));
   }
 

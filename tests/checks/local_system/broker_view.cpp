@@ -25,6 +25,15 @@ Result<std::vector<wire::LeaseView>> BrokerView::leases() {
   return client::all_pages<wire::LeaseView>(std::bind_front(&BrokerView::call, this));
 }
 
+Result<std::optional<LeaseId>> BrokerView::live_adapter_lease(const std::string& adapter) {
+  const std::string part = adapter + "@";
+  for (const wire::LeaseView& lease : TRY(leases())) {
+    const bool is_it = lease.scope == wire::LeaseScope::Adapter && lease.part.starts_with(part);
+    if (is_it && lease.state == LeaseState::Live) return std::optional(lease.lease);
+  }
+  return std::optional<LeaseId>();
+}
+
 Result<std::vector<wire::ExtentView>> BrokerView::extents() {
   return client::all_pages<wire::ExtentView>(std::bind_front(&BrokerView::call, this));
 }

@@ -1,6 +1,7 @@
 /// Queries a broker over its control socket, as brokerctl does: for tests, demos and monitors.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class BrokerView {
   Result<wire::StatusView> status();
   /// Every lease slot that was ever used, ordered by slot.
   Result<std::vector<wire::LeaseView>> leases();
+  /// The live lease of an adapter on some worker, by the adapter's name; nothing if it has none.
+  Result<std::optional<LeaseId>> live_adapter_lease(const std::string& adapter);
   /// Every extent, ordered by id.
   Result<std::vector<wire::ExtentView>> extents();
   /// Every worker the broker knows.

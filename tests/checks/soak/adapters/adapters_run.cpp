@@ -1,8 +1,6 @@
 #include "tests/checks/soak/adapters/adapters_run.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "tests/checks/runner/script_runner.hpp"
