@@ -10,6 +10,7 @@
 
 #include "common/clock.hpp"
 #include "common/hex.hpp"
+#include "common/unix_time.hpp"
 
 namespace leasehold::journal {
 namespace {
@@ -43,7 +44,7 @@ std::int64_t ms_between(std::int64_t from_boottime_ns, std::int64_t to_boottime_
 
 /// Converts a time since boot, which would mean nothing after the next boot.
 std::int64_t unix_ms_of(std::int64_t boottime_ns) {
-  return machine_unix_ms() - ms_between(boottime_ns, SystemClock().now().boottime_ns);
+  return unix_time_ms() - ms_between(boottime_ns, SystemClock().now().boottime_ns);
 }
 
 /// As unix_ms_of; 0 stays 0.
@@ -109,7 +110,7 @@ Result<void> AuditLog::load(Database& database, const KnownHead& head) {
   if (head.link.sequence >= now_.head.sequence) now_.head = head.link;
   if (limits_.trust_clock) last_unix_ms.reset();
   time_ = TrustedTime(last_unix_ms, longest_step(limits_.days));
-  time_.look(machine_unix_ms(), SystemClock().now());
+  time_.look(unix_time_ms(), SystemClock().now());
   TRY(load_sources(database));
   rolled_back();
   return {};
@@ -173,7 +174,7 @@ Result<void> AuditLog::load_sources(Database& database) {
 }
 
 Result<AuditLog::Appended> AuditLog::append_fields(nlohmann::json fields) {
-  const std::int64_t now_ms = machine_unix_ms();
+  const std::int64_t now_ms = unix_time_ms();
   fields["at_unix_ms"] = now_ms;
   time_.look(now_ms, SystemClock().now());
   audit::Record record = audit::next_record(next_.head, std::move(fields));
@@ -215,7 +216,7 @@ Result<void> AuditLog::append(const LeaseErasedRow& row) {
 }
 
 Result<void> AuditLog::append(wire::AuditGapRecord gap) {
-  gap.until_unix_ms = machine_unix_ms();
+  gap.until_unix_ms = unix_time_ms();
   nlohmann::json fields = gap.to_json();
   fields["record"] = "audit_gap";
   TRY(append_fields(std::move(fields)));
@@ -300,7 +301,7 @@ Result<void> AuditLog::remove_excess() {
   std::uint64_t through = kept > limits_.records ? next_.head.sequence - limits_.records : 0;
   if (limits_.days > 0) {
     TRY(note_time());
-    const std::int64_t now_ms = std::min(time_.unix_ms(), machine_unix_ms());
+    const std::int64_t now_ms = std::min(time_.unix_ms(), unix_time_ms());
     const std::int64_t oldest_ms = now_ms - std::int64_t{limits_.days} * kMsPerDay;
     std::uint64_t aged = 0;
     if (TRY(to_.last_aged.query(most, oldest_ms))) to_.last_aged.read(aged);
@@ -361,7 +362,7 @@ Result<wire::AuditHead> AuditLog::signed_part(const std::optional<std::string>& 
                        .hash = now_.head.hash,
                        .removed_size = now_.removed_tree.size(),
                        .removed_sequence = now_.removed.sequence,
-                       .signed_unix_ms = machine_unix_ms(),
+                       .signed_unix_ms = unix_time_ms(),
                        .gaps = now_.gaps};
   if (TRY(to_.first_time.query())) to_.first_time.read(head.first_kept_unix_ms);
   to_.first_time.reset();

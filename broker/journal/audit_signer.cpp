@@ -7,6 +7,7 @@
 
 #include "broker/journal/state_file.hpp"
 #include "broker/journal/trusted_time.hpp"
+#include "common/unix_time.hpp"
 
 namespace leasehold::journal {
 namespace {
@@ -76,7 +77,7 @@ Result<void> AuditSigner::rotate() {
 
 Result<void> AuditSigner::store(const audit::SigningKey& key, const audit::SigningKey* before) {
   std::vector<wire::DsseEnvelope> links = links_;
-  links.push_back(audit::introduce(key, before, machine_unix_ms()));
+  links.push_back(audit::introduce(key, before, unix_time_ms()));
   TRY(write_state_file(path_, [&](const auto&) { return file_text(key, links); }));
   key_ = key;
   links_ = std::move(links);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 
+#include "common/unix_time.hpp"
+
 namespace leasehold::journal {
 namespace {
 
@@ -178,7 +180,7 @@ Result<void> SqliteJournal::write(const Batch& batch) {
   count_leases(batch);
   Result<void> written = try_write(batch);
   if (is_disk_full(written) && may_use_reserve(batch)) written = commit_on_reserve(batch);
-  if (!written) waiting_.add(batch, machine_unix_ms());
+  if (!written) waiting_.add(batch, unix_time_ms());
   return written;
 }
 

@@ -6,24 +6,6 @@
 #include "ipc/control/tokens/audit_chain.hpp"
 
 namespace leasehold::journal {
-namespace {
-
-std::uint64_t& count_of(wire::LeaseCounts& leases, wire::ErasureState state) {
-  switch (state) {
-    case wire::ErasureState::Open:
-      return leases.open;
-    case wire::ErasureState::Quarantined:
-      return leases.quarantined;
-    case wire::ErasureState::Held:
-      return leases.held;
-    case wire::ErasureState::Erased:
-      return leases.erased;
-  }
-  std::unreachable();
-}
-
-}  // namespace
-
 Result<TenantChains> TenantChains::create(Database& database) {
   TenantChains chains(TRY(database.prepare(
       "REPLACE INTO audit_tenant (tenant, records, hash, unix_ms, granted, open, quarantined, held,"
@@ -73,8 +55,8 @@ void TenantChains::append(const std::string& tenant, const Appended& record) {
     ++head.leases.granted;
     ++head.leases.open;
   }
-  --count_of(head.leases, record.before);
-  ++count_of(head.leases, record.after);
+  --wire::count_of(head.leases, record.before);
+  ++wire::count_of(head.leases, record.after);
   next_.insert_or_assign(tenant, std::move(head));
 }
 

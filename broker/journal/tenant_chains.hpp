@@ -39,7 +39,6 @@ class TenantChains {
 
   /// As on disk. Null for a tenant without records.
   const wire::TenantHead* find(const std::string& tenant) const;
-  const std::map<std::string, wire::TenantHead>& all() const { return heads_; }
 
  private:
   explicit TenantChains(Statement put) : put_(std::move(put)) {}

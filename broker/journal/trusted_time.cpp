@@ -5,11 +5,6 @@
 
 namespace leasehold::journal {
 
-std::int64_t machine_unix_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return now / std::chrono::milliseconds(1);
-}
-
 void TrustedTime::look(std::int64_t clock_unix_ms, TimePoint now) {
   using std::chrono::milliseconds;
   const Duration passed = looked_at_ ? now - *looked_at_ : Duration::zero();

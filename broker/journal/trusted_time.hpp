@@ -15,9 +15,6 @@
 
 namespace leasehold::journal {
 
-/// The machine's clock, in milliseconds since 1970.
-std::int64_t machine_unix_ms();
-
 class TrustedTime {
  public:
   /// `last_unix_ms`: the last trusted time of an earlier process; nothing: trust the clock.

@@ -65,14 +65,13 @@ void WaitingRows::note_recorded(const Row& row) {
 }
 
 void WaitingRows::add(const Batch& batch, std::int64_t now_unix_ms) {
-  now_unix_ms_ = now_unix_ms;
   is_durable_ = is_durable_ || batch.durable || batch.synced_later;
   for (const Row& row : batch.rows) {
     if (std::holds_alternative<UsageRow>(row)) continue;
     if (const auto* granted = std::get_if<LeaseGrantedRow>(&row)) {
-      add(*granted);
+      add(*granted, now_unix_ms);
     } else if (const auto* erased = std::get_if<LeaseErasedRow>(&row)) {
-      add(*erased);
+      add(*erased, now_unix_ms);
     } else if (const Key key = key_of(row); is_end(row) && !recorded_.contains(key)) {
       rows_.erase(key);
     } else {
@@ -81,24 +80,25 @@ void WaitingRows::add(const Batch& batch, std::int64_t now_unix_ms) {
   }
 }
 
-void WaitingRows::note_gap(LeaseId lease, std::uint64_t wire::AuditGapRecord::* count) {
-  if (!gap_) gap_.emplace().since_unix_ms = now_unix_ms_;
+void WaitingRows::note_gap(LeaseId lease, std::uint64_t wire::AuditGapRecord::* count,
+                           std::int64_t now_unix_ms) {
+  if (!gap_) gap_.emplace().since_unix_ms = now_unix_ms;
   ++((*gap_).*count);
   std::vector<LeaseId>& leases = gap_->leases;
   const bool is_known = std::ranges::find(leases, lease) != leases.end();
   if (!is_known && leases.size() < wire::AuditGapRecord::kMaxLeases) leases.push_back(lease);
 }
 
-void WaitingRows::add(const LeaseGrantedRow& row) {
-  note_gap(row.record.lease, &wire::AuditGapRecord::grants);
+void WaitingRows::add(const LeaseGrantedRow& row, std::int64_t now_unix_ms) {
+  note_gap(row.record.lease, &wire::AuditGapRecord::grants, now_unix_ms);
   const auto [place, is_new] = rows_.try_emplace(MemoryKey{row.record.lease, 0}, row);
   if (is_new) return;
   auto& sum = std::get<LeaseGrantedRow>(place->second);
   for (const auto& each : row.record.granted) add_to(sum.record.granted, each);
 }
 
-void WaitingRows::add(const LeaseErasedRow& row) {
-  note_gap(row.record.lease, &wire::AuditGapRecord::erasures);
+void WaitingRows::add(const LeaseErasedRow& row, std::int64_t now_unix_ms) {
+  note_gap(row.record.lease, &wire::AuditGapRecord::erasures, now_unix_ms);
   const auto [place, is_new] = rows_.try_emplace(MemoryKey{row.record.lease, 1}, row);
   auto& sum = std::get<LeaseErasedRow>(place->second);
   if (!is_new) sum = merged(sum, row);

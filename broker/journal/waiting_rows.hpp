@@ -49,9 +49,10 @@ class WaitingRows {
   using Key = std::variant<TenantId, ApiKeyId, AdapterName, AttachmentId, LeaseId, ExtentId,
                            RegionId, std::pair<std::size_t, std::uint64_t>, MemoryKey>;
   Key key_of(const Row& row);
-  void add(const LeaseGrantedRow& row);
-  void add(const LeaseErasedRow& row);
-  void note_gap(LeaseId lease, std::uint64_t wire::AuditGapRecord::* count);
+  void add(const LeaseGrantedRow& row, std::int64_t now_unix_ms);
+  void add(const LeaseErasedRow& row, std::int64_t now_unix_ms);
+  void note_gap(LeaseId lease, std::uint64_t wire::AuditGapRecord::* count,
+                std::int64_t now_unix_ms);
   bool is_revocation(const Row& row) const;
 
   std::map<Key, Row> rows_;
@@ -59,7 +60,6 @@ class WaitingRows {
   bool is_durable_ = false;
   std::uint64_t records_ = 0;  ///< Number of records that had to wait.
   std::optional<wire::AuditGapRecord> gap_;
-  std::int64_t now_unix_ms_ = 0;
 };
 
 }  // namespace leasehold::journal

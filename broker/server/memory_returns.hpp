@@ -1,5 +1,5 @@
-/// Collects the unmaps and verifications of all decisions until the loop is idle, so that they
-/// share one hop to the scrubber, and the extents of many leases are recorded as free together.
+/// Collects the unmaps and verifications of the decisions of one turn of the loop, so that they
+/// share a hop to the scrubber, and the extents of many leases are recorded as free together.
 ///
 /// Lifetime: the arguments outlive it, and the io_context does not run after it. Threads: the
 /// io_context's thread.

@@ -18,9 +18,9 @@ CallResult refuse_or_scrub(Decision& decision, const ExtentDemand& demand, const
 
 /// Calls refuse_or_scrub. If that scrubs nothing, tries a reclaim. If the tenant's reserve covers
 /// the demand and scavengers have enough memory, or scavenger leases alone have enough, starts the
-/// reclaim and answers PoolExhausted with `retry_after_ms`. Otherwise answers `why`, and asks
-/// workers to close adapters that no request uses; a new lease gets `retry_after_ms` if there may
-/// be some.
+/// reclaim and answers PoolExhausted with `retry_after_ms`. Otherwise answers `why`. If a
+/// known tenant that is not a scavenger lacks memory for texts, asks workers to close adapters that
+/// no request uses; a new lease gets `retry_after_ms` if there may be some.
 CallResult refuse_or_reclaim(Decision& decision, CallId call, const ExtentDemand& demand,
                              const Error& why);
 

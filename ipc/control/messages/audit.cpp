@@ -1,6 +1,8 @@
 // Records of usage, and the audit chain.
 #include "ipc/control/messages/audit.hpp"
 
+#include <utility>
+
 #include "ipc/control/messages/audit/lease_counts.hpp"
 #include "ipc/control/messages/codec.hpp"
 #include "ipc/control/messages/limits.hpp"
@@ -11,6 +13,20 @@ namespace {
 constexpr std::size_t kMaxSignatures = 8;
 
 }  // namespace
+
+std::uint64_t& count_of(LeaseCounts& leases, ErasureState state) {
+  switch (state) {
+    case ErasureState::Open:
+      return leases.open;
+    case ErasureState::Quarantined:
+      return leases.quarantined;
+    case ErasureState::Held:
+      return leases.held;
+    case ErasureState::Erased:
+      return leases.erased;
+  }
+  std::unreachable();
+}
 
 void describe(Is<UsageRecord> auto& m, auto& fields) {
   fields.field("number", m.number, Between<std::uint64_t>{1, std::uint64_t{1} << 62});

@@ -78,7 +78,7 @@ struct AuditPage : Message<AuditPage> {
 /// A DSSE envelope, with the field names of that format.
 /// Source: https://github.com/secure-systems-lab/dsse/blob/master/envelope.md
 struct DsseSignature : Message<DsseSignature> {
-  std::string key_id;  ///< "keyid": see AuditKeyLink.
+  std::string key_id;  ///< "keyid": see AuditKey::id.
   std::string sig;     ///< Base64.
 };
 struct DsseEnvelope : Message<DsseEnvelope> {
@@ -104,6 +104,8 @@ struct LeaseCounts : Message<LeaseCounts> {
   std::uint64_t held = 0;
   std::uint64_t erased = 0;
 };
+/// The number of leases in this state.
+std::uint64_t& count_of(LeaseCounts& leases, ErasureState state);
 
 /// The newest record of a tenant, and what became of its leases since the first.
 struct TenantHead : Message<TenantHead> {

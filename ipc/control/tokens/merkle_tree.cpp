@@ -6,6 +6,7 @@
 #include <bit>
 #include <charconv>
 
+#include "common/content_digest.hpp"
 #include "common/expects.hpp"
 #include "common/hex.hpp"
 
@@ -84,13 +85,8 @@ OldAndNew roots_of_subtree(std::uint64_t old_size, std::uint64_t size, const Has
 }  // namespace
 
 std::optional<Hash> hash_from_hex(std::string_view text) {
-  Hash hash;
-  if (text.size() != kHashDigits) return std::nullopt;
-  const int decoded = ::sodium_hex2bin(hash.data(), hash.size(), text.data(), text.size(), nullptr,
-                                       nullptr, nullptr);
-  // sodium_hex2bin also accepts upper-case digits.
-  if (decoded != 0 || to_hex(hash) != text) return std::nullopt;
-  return hash;
+  const auto digest = ContentDigest::from_hex(text);
+  return digest ? std::optional(digest->bytes) : std::nullopt;
 }
 
 Hash leaf_of(const Hash& record) {

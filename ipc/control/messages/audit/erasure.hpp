@@ -1,7 +1,7 @@
 /// Audit records about the memory of leases: where it was granted, and what became of it.
 ///
-/// These are the contents of records of the audit chain (ipc/control/tokens/audit_chain.hpp). Each
-/// record also has the members of TenantPlace, which make a chain of each tenant's records.
+/// These are the contents of records of the audit chain (ipc/control/tokens/audit_chain.hpp). A
+/// record of a lease also has the members of TenantPlace, which make a chain of each tenant's.
 /// `record` is "lease_granted", "lease_erased", "audit_gap" or "audit_key".
 ///
 /// The memory of a lease is an account. A LeaseGrantedRecord adds to MemoryFate::Open. A
