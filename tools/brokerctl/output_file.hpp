@@ -1,4 +1,4 @@
-/// Writes an answer to a file, or to stdout.
+/// Writes an answer to a file.
 #pragma once
 
 #include <string>

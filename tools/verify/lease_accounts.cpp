@@ -78,8 +78,7 @@ Result<void> LeaseAccounts::add(const wire::Json& record) {
   const wire::Json kind = record.value("record", wire::Json());
   if (kind == "lease_granted") return grant(TRY(wire::LeaseGrantedRecord::from_json(record)));
   if (kind == "lease_erased") {
-    return settle(TRY(wire::LeaseErasedRecord::from_json(record)),
-                  record.value("at_unix_ms", std::int64_t{0}));
+    return settle(TRY(wire::LeaseErasedRecord::from_json(record)));
   }
   return contradict("is not a record about a lease");
 }
@@ -96,9 +95,7 @@ Result<void> LeaseAccounts::grant(const wire::LeaseGrantedRecord& record) {
   if (lease.state != ErasureState::Open)
     return contradict(
         fmt::format("lends memory to lease {} after its end", to_string(record.lease)));
-  lease.scope = record.scope;
   lease.worker = record.worker;
-  lease.adapter_digest = record.adapter_digest;
   for (const wire::MemoryGranted& granted : record.granted) {
     lease.memory[{granted.pool, Fate::Open}] += {granted.extents, granted.bytes};
     if (granted.adopted_from)
@@ -107,17 +104,13 @@ Result<void> LeaseAccounts::grant(const wire::LeaseGrantedRecord& record) {
   return {};
 }
 
-Result<void> LeaseAccounts::settle(const wire::LeaseErasedRecord& record, std::int64_t at_unix_ms) {
+Result<void> LeaseAccounts::settle(const wire::LeaseErasedRecord& record) {
   LeaseAccount& lease = leases_[record.lease];
-  if (record.scope) lease.scope = *record.scope;
   if (!record.worker.empty()) lease.worker = record.worker;
-  if (!record.adapter_digest.empty()) lease.adapter_digest = record.adapter_digest;
   if (!record.reason.empty()) lease.reason = record.reason;
   if (!record.proof.empty()) lease.proof = record.proof;
   if (record.revoked_unix_ms != 0) lease.revoked_unix_ms = record.revoked_unix_ms;
-  if (record.fenced_unix_ms != 0) lease.fenced_unix_ms = record.fenced_unix_ms;
   lease.spill_key_destroyed = lease.spill_key_destroyed || record.spill_key_destroyed;
-  lease.settled_unix_ms = at_unix_ms;
   lease.state = record.state;
   for (const wire::MemorySettled& settled : record.settled) {
     TRY(move_memory(lease, settled));

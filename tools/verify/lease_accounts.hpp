@@ -29,13 +29,9 @@ Amount amount_of(const Memory& memory, Fate fate);
 
 struct LeaseAccount {
   bool is_whole = false;  ///< The records begin with its first grant. Else `memory` is incomplete.
-  wire::LeaseScope scope = wire::LeaseScope::Tenant;
   std::string worker;
-  std::string adapter_digest;
   std::int64_t granted_unix_ms = 0;  ///< 0: not known.
   std::int64_t revoked_unix_ms = 0;
-  std::int64_t fenced_unix_ms = 0;
-  std::int64_t settled_unix_ms = 0;  ///< Of its newest lease_erased record.
   std::string reason;
   std::string proof;
   bool spill_key_destroyed = false;
@@ -56,7 +52,7 @@ class LeaseAccounts {
 
  private:
   Result<void> grant(const wire::LeaseGrantedRecord& record);
-  Result<void> settle(const wire::LeaseErasedRecord& record, std::int64_t at_unix_ms);
+  Result<void> settle(const wire::LeaseErasedRecord& record);
 
   std::map<LeaseId, LeaseAccount> leases_;
   /// Handed from one lease to another, less what the other lease's grants show, modulo 2^64. Whole

@@ -250,7 +250,7 @@ std::string checks_text(const Verdict& verdict) {
         verdict.head.gaps);
   }
   if (verdict.unchecked_signatures > 0) {
-    text += fmt::format("  Not checked: {} more signatures, by keys that are not the chain's.\n",
+    text += fmt::format("  Not checked: {} more signatures beside the checked one.\n",
                         verdict.unchecked_signatures);
   }
   return text + '\n';

@@ -100,7 +100,7 @@ class ChainWalk {
   /// Call after the oldest record of the certificate. Returns the latest time of the records before
   /// it, or 0 if there is none.
   Result<std::int64_t> finish(const std::optional<std::int64_t>& since_unix_ms) const {
-    if (number_ == 0 && hash_ != std::string(64, '0'))
+    if (number_ == 0 && hash_ != audit::Link{}.hash)
       return refuse(fmt::format("{} is the tenant's first, and names one before it", after_));
     if (number_ == 0) return 0;
     if (!since_unix_ms || unix_ms_ < *since_unix_ms) return unix_ms_;
@@ -182,26 +182,12 @@ Result<void> check_kept_tree(const ErasureCertificate& certificate, const wire::
                   certificate.kept->tree.size));
 }
 
-std::uint64_t& count_of(wire::LeaseCounts& counts, wire::ErasureState state) {
-  switch (state) {
-    case wire::ErasureState::Open:
-      return counts.open;
-    case wire::ErasureState::Quarantined:
-      return counts.quarantined;
-    case wire::ErasureState::Held:
-      return counts.held;
-    case wire::ErasureState::Erased:
-      return counts.erased;
-  }
-  return counts.open;
-}
-
 /// Compares the leases of the records with the signed counts, which are of all time.
 Result<void> check_counts(const Verdict& verdict) {
   wire::LeaseCounts shown;
   for (const auto& [id, lease] : verdict.leases) {
     ++shown.granted;
-    ++count_of(shown, lease.state);
+    ++wire::count_of(shown, lease.state);
   }
   const wire::LeaseCounts& all = verdict.head.tenant->leases;
   if (all.granted != all.open + all.held + all.quarantined + all.erased)

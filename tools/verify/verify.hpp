@@ -23,7 +23,7 @@ struct Verdict {
   std::int64_t after_unix_ms = 0;
   audit::PublicKey signer;
   std::size_t key_count = 0;             ///< Keys that the log has had.
-  std::size_t unchecked_signatures = 0;  ///< Signatures by keys that are not of the log.
+  std::size_t unchecked_signatures = 0;  ///< Signatures beside the checked one.
   std::uint64_t records = 0;
   std::map<LeaseId, LeaseAccount> leases;
   std::optional<wire::AuditHead> kept;  ///< The kept head that the certificate agrees with.

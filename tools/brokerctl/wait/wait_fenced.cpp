@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 
 #include "tools/brokerctl/wait/lease_wait.hpp"
 #include "tools/brokerctl/wait/wait.hpp"
