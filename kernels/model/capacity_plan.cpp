@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "kernels/model/config.hpp"
+#include "kernels/model/draft_layout.hpp"
 #include "kernels/model/gguf/gguf.hpp"
 #include "kernels/model/kv_type.hpp"
 #include "kernels/model/record_size.hpp"
@@ -26,6 +27,25 @@ std::uint64_t kv_bytes_per_token(const KvLayout& kv) {
   for (const KvLayer& layer : kv.layers())
     if (layer.group == 0) bytes += layer.size_bytes();
   return bytes / KvLayout::kBlockTokens;
+}
+
+/// Proposals in a step; a recurrent state has a row for each of them.
+constexpr std::uint32_t kUsualProposals = 4;
+
+Result<void> add_draft(const PlanRequest& request, CapacityPlan& plan) {
+  if (request.draft_model.empty()) return {};
+  const GgufFile file = TRY(GgufFile::open(request.draft_model));
+  ModelConfig config = TRY(read_config(file));
+  config.n_context = std::min({config.n_context, plan.context, request.draft_context});
+  const KvType kv_type = *kv_type_from_name(request.kv_type);
+  TRY(kv_layout_of(config, kv_type));
+  const ChosenPlan weights =
+      TRY(choose_weights_plan(file, config, std::nullopt, WeightsScope::Model));
+  const DraftLayout layout = draft_layout(config, kv_type, request.max_batch_size);
+  plan.draft_weights_bytes = weights.plan.size_bytes();
+  plan.draft_texts_bytes = layout.size_bytes();
+  plan.step_bytes += step_buffer_bytes(config, layout.step_limits(kUsualProposals));
+  return {};
 }
 
 }  // namespace
@@ -84,6 +104,7 @@ Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t mem
   plan.blocks_per_tenant = blocks + plan.window_blocks_per_tenant +
                            record_block_count(record, plan.block_bytes, state_blocks) +
                            plan.state_blocks_per_tenant;
+  TRY(add_draft(request, plan));
   choose_capacity(plan, request.tenants, request.max_extents);
   return plan;
 }

@@ -17,6 +17,9 @@ struct PlanRequest {
   std::uint32_t context = 0;
   std::string kv_type = "f16";                     ///< The worker's --kv-type.
   std::uint32_t max_extents = kDefaultMaxExtents;  ///< The broker's --max-extents.
+  std::string draft_model = {};                    ///< The worker's --draft-model; empty: none.
+  std::uint32_t draft_context = 2'048;             ///< The worker's --draft-context.
+  std::uint32_t max_batch_size = 64;               ///< The worker's --max-batch-size.
 };
 
 struct CapacityPlan {
@@ -24,6 +27,8 @@ struct CapacityPlan {
   /// Layers of the file that are not loaded; see ModelConfig::n_skipped_layers.
   std::uint32_t skipped_layers = 0;
   std::uint64_t weights_bytes = 0;
+  std::uint64_t draft_weights_bytes = 0;
+  std::uint64_t draft_texts_bytes = 0;   ///< Keys, values and states of all texts of the draft.
   std::uint64_t kv_bytes_per_token = 0;  ///< Of layers that read all positions.
   std::uint64_t block_bytes = 0;
   /// Both copies of the recurrent state of one request.
@@ -37,7 +42,11 @@ struct CapacityPlan {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t step_bytes = 0;  ///< Memory for intermediate values of the largest step.
   std::uint64_t memory_bytes = 0;
-  std::uint64_t needed_bytes() const { return weights_bytes + capacity_bytes + step_bytes; }
+  /// What the broker lends to the worker itself.
+  std::uint64_t worker_bytes() const {
+    return weights_bytes + draft_weights_bytes + draft_texts_bytes;
+  }
+  std::uint64_t needed_bytes() const { return worker_bytes() + capacity_bytes + step_bytes; }
   bool fits() const { return needed_bytes() <= memory_bytes; }
 };
 
@@ -47,8 +56,8 @@ struct CapacityPlan {
 void choose_capacity(CapacityPlan& plan, std::uint32_t tenants, std::uint32_t max_extents);
 
 /// Errors: those of GgufFile::open, read_config and the weights' plan; BadRequest for more tenants
-/// than extents, for a context that the model does not have, and for a KV type that its heads do
-/// not fit.
+/// than extents, for a context that the model does not have, and for a KV type that its heads or
+/// those of the draft model do not fit.
 Result<CapacityPlan> plan_capacity(const PlanRequest& request, std::uint64_t memory_bytes);
 
 }  // namespace leasehold

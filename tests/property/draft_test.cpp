@@ -1,125 +1,11 @@
 /// A draft model changes no text, and losing it ends nothing but its proposals.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
-#include "tests/property/known_texts.hpp"
-#include "tests/support/generated_model.hpp"
-#include "tests/support/rig_draft.hpp"
-#include "tests/support/unit_watch.hpp"
-#include "worker/engine/gate_numbers.hpp"
+#include "tests/property/draft_scene.hpp"
 
 namespace leasehold::testing {
-namespace {
-
-constexpr std::uint32_t kDraftTokens = 40;
-
-RigOptions with_draft(RigOptions options, std::string draft_path, std::uint32_t context = 0) {
-  options.limits.speculate = kProposed;
-  options.limits.max_batch_size = 8;
-  options.draft_path = std::move(draft_path);
-  options.draft_context = context;
-  return options;
-}
-
-/// The bundled model, with itself as its draft.
-RigOptions bundled_draft(std::uint32_t context = 0) {
-  return with_draft({}, bundled_model_path(), context);
-}
-
-bool reads_zero(std::span<const std::byte> bytes) {
-  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{0}; });
-}
-
-/// A greedy request of one tenant, and a sampled one of another.
-class DraftScene {
- public:
-  explicit DraftScene(RigOptions options = bundled_draft()) : rig(probed(std::move(options))) {
-    greedy = request("t", 20, {.ignore_eos = true});
-    sampled = request("u", 12, {.temperature = 1.0f, .seed = 7, .ignore_eos = true});
-    REQUIRE(rig.submit(greedy));
-    REQUIRE(rig.submit(sampled));
-  }
-  PromptRequest request(const std::string& tenant, std::size_t prompt,
-                        const SamplingParams& sampling) {
-    PromptRequest made =
-        rig.request(tenant, rig.grant(tenant, 2), tenant + "/r", prompt_of(prompt), kDraftTokens);
-    made.sampling = sampling;
-    return made;
-  }
-  static std::vector<TokenId> prompt_of(std::size_t size) {
-    std::vector<TokenId> prompt{1};
-    for (std::size_t i = 1; i < size; ++i)
-      prompt.push_back(static_cast<TokenId>(260 + i * 7 % 190));
-    return prompt;
-  }
-  /// Of both requests, to the end.
-  Texts run() {
-    rig.run();
-    return {rig.outcome("t/r").tokens, rig.outcome("u/r").tokens};
-  }
-  void run_to(std::size_t tokens) {
-    while (rig.outcome("t/r").tokens.size() < tokens) REQUIRE(rig.step());
-  }
-  std::uint64_t proposed() const {
-    return rig.engine().scheduler().proposals().counters().proposed;
-  }
-  std::uint64_t accepted() const {
-    return rig.engine().scheduler().proposals().counters().accepted;
-  }
-
- private:
-  RigOptions probed(RigOptions options) {
-    options.probe = &watch;
-    return options;
-  }
-
- public:
-  UnitWatch watch;
-  EngineRig rig;
-  PromptRequest greedy;
-  PromptRequest sampled;
-};
-
-Texts plain_texts(const RigOptions& options) {
-  DraftScene plain(options);
-  return plain.run();
-}
-
-/// The units of the step that follows once the greedy text has `tokens`.
-std::vector<WatchedUnit> units_of_step(std::size_t tokens) {
-  DraftScene calm;
-  calm.run_to(tokens);
-  calm.watch.start();
-  REQUIRE(calm.rig.step());
-  calm.watch.stop();
-  return calm.watch.units();
-}
-
-/// A text of the rig that the engine does not run.
-Sequence lone_sequence(EngineRig& rig) {
-  Sequence sequence(rig.request("t", {}, "r", DraftScene::prompt_of(20), kDraftTokens), 16);
-  sequence.admission = 1;
-  return sequence;
-}
-
-/// What a proposer proposes for one sequence, at its place.
-std::vector<TokenId> proposed_for(EngineRig& rig, DraftProposer& proposer, Sequence& sequence) {
-  NullRefusalListener ignored;
-  GateSet gates(next_gate_number(), rig.running_requests().stops(), ignored);
-  gates.add_engine_leases(proposer.leases());
-  gates.add_sequence({});
-  const PlannedRows part{.sequence = &sequence, .n_proposed = kProposed};
-  sequence.proposals.clear();
-  proposer.propose({&part, 1}, kProposed, &gates);
-  return sequence.proposals;
-}
-
-const Texts& bundled_texts() {
-  static const Texts kTexts = plain_texts({});
-  return kTexts;
-}
-
-}  // namespace
 
 TEST_CASE("draft: with the model as its own draft every greedy proposal is right") {
   EngineRig rig(bundled_draft());
@@ -128,7 +14,7 @@ TEST_CASE("draft: with the model as its own draft every greedy proposal is right
   REQUIRE(rig.submit(request));
   int steps = 0;
   for (; rig.engine().scheduler().has_work(); ++steps) REQUIRE(rig.step());
-  CHECK(rig.outcome("r").tokens == bundled_texts()[0]);
+  CHECK(rig.outcome("r").tokens == texts_of(bundled_model_path())[0]);
   const ProposalCounters& counters = rig.engine().scheduler().proposals().counters();
   CHECK(counters.accepted == counters.proposed);
   // The first step reads the prompt and gives a token; of the others each gives all it may.
@@ -149,6 +35,8 @@ TEST_CASE("draft: its backend has every limit of the engine's model, a recurrent
                              .n_vocab = 90'010,
                              .n_kv_groups = 9'011,
                              .state_blocks = 9'012,
+                             .state_key_dim = 9'013,
+                             .adapter_slots = 9'014,
                              .scratch_bytes = 0};
   EngineRig rig(bundled_draft());
   const BackendLimits both = DraftProposer::backend_limits(engine, rig.draft().config());
@@ -165,6 +53,8 @@ TEST_CASE("draft: its backend has every limit of the engine's model, a recurrent
   CHECK(both.n_vocab == engine.n_vocab);
   CHECK(both.n_kv_groups == engine.n_kv_groups);
   CHECK(both.state_blocks == engine.state_blocks);
+  CHECK(both.state_key_dim == engine.state_key_dim);
+  CHECK(both.adapter_slots == engine.adapter_slots);
   CHECK(both.scratch_bytes > 0);
 }
 
@@ -172,12 +62,13 @@ TEST_CASE("draft: whichever model proposes, the texts are those without it") {
   const GeneratedModel model(family_named("llama"));
   const GeneratedModel alike(family_named("llama, linear"));
   const GeneratedModel wider(family_named("mixtral"));
+  const GeneratedModel recurrent(family_named("lfm2"));
   for (const std::uint32_t threads : {0u, 2u}) {
     const RigOptions options{
         .model_path = model.path(), .reference = threads == 0, .threads = std::max(threads, 1u)};
     const Texts expected = plain_texts(options);
     REQUIRE(expected[0].size() == kDraftTokens);
-    for (const GeneratedModel* draft : {&model, &alike, &wider}) {
+    for (const GeneratedModel* draft : {&model, &alike, &wider, &recurrent}) {
       CAPTURE(threads, draft->path());
       DraftScene scene(with_draft(options, draft->path()));
       CHECK(scene.run() == expected);
@@ -188,27 +79,83 @@ TEST_CASE("draft: whichever model proposes, the texts are those without it") {
 }
 
 TEST_CASE("draft: after wrong proposals it proposes what it proposes for the whole text") {
-  EngineRig rig(bundled_draft());
-  const auto proposed = [&](Sequence& sequence) {
-    return proposed_for(rig, rig.draft().proposer(), sequence);
-  };
-  Sequence growing = lone_sequence(rig);
-  for (std::uint64_t round = 0; round < 12; ++round) {
-    const std::vector<TokenId> proposals = proposed(growing);
+  std::vector<std::string> paths{bundled_model_path()};
+  std::vector<std::unique_ptr<GeneratedModel>> recurrent;
+  for (const Family& family : kRecurrentFamilies) {
+    recurrent.push_back(std::make_unique<GeneratedModel>(family));
+    paths.push_back(recurrent.back()->path());
+  }
+  for (const std::string& path : paths) {
+    CAPTURE(path);
+    EngineRig rig(own_draft(path));
+    const auto proposed = [&](Sequence& sequence) {
+      return proposed_for(rig, rig.draft().proposer(), sequence);
+    };
+    Sequence growing = lone_sequence(rig);
+    std::set<std::size_t> rights;
+    for (std::uint64_t round = 0; round < 24; ++round) {
+      const std::vector<TokenId> proposals = proposed(growing);
+      REQUIRE(proposals.size() == kProposed);
+      Sequence whole = growing;  // read from its beginning, at another place
+      whole.stop_slot = 1;
+      whole.admission = 2 + round;
+      for (int call = 0; call < 3 && proposed(whole).empty(); ++call) {
+      }  // longer than one call reads
+      REQUIRE(whole.proposals == proposals);
+      std::vector<std::unique_ptr<Sequence>> running;
+      running.push_back(std::make_unique<Sequence>(growing));
+      rig.draft().proposer().retain(running);
+      const std::size_t right = random_at(11, round) % (kProposed + 1);
+      rights.insert(right);
+      growing.tokens.insert(growing.tokens.end(), proposals.begin(), proposals.begin() + right);
+      // Steps without proposals make the text longer, too.
+      for (std::uint64_t i = 0; i <= round % 3; ++i)
+        growing.tokens.push_back(static_cast<TokenId>(260 + random_at(12 + i, round) % 190));
+    }
+    CHECK(rights.size() == kProposed + 1);
+  }
+}
+
+TEST_CASE("draft: a recurrent state proposes nothing for a text twice, and goes on once it grows") {
+  EngineRig rig(own_draft(recurrent_path()));
+  DraftProposer& proposer = rig.draft().proposer();
+  for (const std::size_t right : {std::size_t{0}, std::size_t{2}, std::size_t{kProposed}}) {
+    CAPTURE(right);
+    Sequence text = lone_sequence(rig);
+    const std::vector<TokenId> proposals = proposed_for(rig, proposer, text);
     REQUIRE(proposals.size() == kProposed);
-    Sequence whole = growing;  // read from its beginning, at another place
+    CHECK(proposed_for(rig, proposer, text).empty());
+    text.tokens.insert(text.tokens.end(), proposals.begin(), proposals.begin() + right);
+    text.tokens.push_back(300);
+    Sequence whole = text;
     whole.stop_slot = 1;
-    whole.admission = 2 + round;
-    if (proposed(whole).empty()) (void)proposed(whole);  // longer than one call reads
-    REQUIRE(whole.proposals == proposals);
-    std::vector<std::unique_ptr<Sequence>> running;
-    running.push_back(std::make_unique<Sequence>(growing));
-    rig.draft().proposer().retain(running);
-    const std::size_t right = random_at(11, round) % (kProposed + 1);
-    growing.tokens.insert(growing.tokens.end(), proposals.begin(), proposals.begin() + right);
-    // Steps without proposals make the text longer, too.
-    for (std::uint64_t i = 0; i <= round % 3; ++i)
-      growing.tokens.push_back(static_cast<TokenId>(260 + random_at(12 + i, round) % 190));
+    CHECK(proposed_for(rig, proposer, text) == proposed_for(rig, proposer, whole));
+    REQUIRE(text.proposals.size() == kProposed);
+    proposer.retain({});
+  }
+}
+
+TEST_CASE("draft: with recurrent layers and as its own draft every greedy proposal is right") {
+  const Arithmetic arithmetic = GENERATE(Arithmetic::F32, Arithmetic::Int8);
+  for (const Family& family : kRecurrentFamilies) {
+    CAPTURE(family.name, name(arithmetic));
+    const GeneratedModel model(family);
+    RigOptions options{.model_path = model.path(), .arithmetic = arithmetic};
+    const auto text = [&](const RigOptions& with) {
+      EngineRig rig(with);
+      REQUIRE(rig.submit(
+          rig.request("t", rig.grant("t", 2), "r", DraftScene::prompt_of(20), kDraftTokens)));
+      rig.run();
+      const ProposalCounters& counters = rig.engine().scheduler().proposals().counters();
+      CHECK(counters.accepted == counters.proposed);
+      CHECK((counters.accepted > kDraftTokens / 2) == !with.draft_path.empty());
+      return rig.outcome("r").tokens;
+    };
+    const std::vector<TokenId> expected = text(options);
+    CHECK(text(with_draft(options, model.path())) == expected);
+    options.threads = 2;
+    options.limits.token_budget = 7;
+    CHECK(text(with_draft(options, model.path())) == expected);
   }
 }
 
@@ -252,7 +199,8 @@ TEST_CASE("draft: one whose lease was revoked before it was bound is off, and sa
 
 TEST_CASE("draft: a text beyond the draft's context goes on without proposals") {
   constexpr std::uint32_t kContext = 36;
-  DraftScene scene(bundled_draft(kContext));
+  const std::string path = GENERATE(bundled_model_path(), recurrent_path());
+  DraftScene scene(own_draft(path, kContext));
   std::uint64_t before = 0;
   while (scene.rig.engine().scheduler().has_work()) {
     const Sequence* greedy = scene.rig.sequence("t/r");
@@ -266,16 +214,18 @@ TEST_CASE("draft: a text beyond the draft's context goes on without proposals") 
     before = scene.proposed();
   }
   CHECK(before > 0);
-  CHECK(scene.run() == bundled_texts());
+  CHECK(scene.run() == texts_of(path));
 }
 
 TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals and no text") {
   constexpr std::size_t kBefore = 9;
-  const std::size_t n_units = units_of_step(kBefore).size();
+  const std::string path = GENERATE(bundled_model_path(), recurrent_path());
+  const RigOptions options = own_draft(path);
+  const std::size_t n_units = units_of_step(kBefore, options).size();
   for (const auto which : {RigDraft::OfWeights, RigDraft::OfMemory}) {
     for (std::size_t k = 0; k < n_units; k += 17) {
-      CAPTURE(k, n_units, static_cast<int>(which));
-      DraftScene scene;
+      CAPTURE(k, n_units, static_cast<int>(which), path);
+      DraftScene scene(options);
       scene.run_to(kBefore);
       RigDraft& draft = scene.rig.draft();
       const LeaseId lease = draft.lease(which);
@@ -296,7 +246,7 @@ TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals
       scene.rig.fence(lease);
       REQUIRE(scene.rig.engine().unmap_lease(lease));
       REQUIRE_FALSE(scene.rig.engine().unmap_lease(lease));
-      REQUIRE(scene.run() == bundled_texts());
+      REQUIRE(scene.run() == texts_of(path));
       REQUIRE(scene.proposed() == proposed);
       REQUIRE(draft.losses() == 1);
     }
@@ -305,13 +255,15 @@ TEST_CASE("draft: a lease of it revoked at any unit of a step ends its proposals
 
 TEST_CASE("draft: a tenant revoked in mid-draft ends at once, and the other text goes on") {
   constexpr std::size_t kBefore = 9;
-  const std::vector<WatchedUnit> units = units_of_step(kBefore);
+  const std::string path = GENERATE(bundled_model_path(), recurrent_path());
+  const RigOptions options = own_draft(path);
+  const std::vector<WatchedUnit> units = units_of_step(kBefore, options);
   const auto first_draw = std::ranges::find(units, LaunchSite::Sampling, &WatchedUnit::site);
   const auto drafted = static_cast<std::size_t>(first_draw - units.begin());
   REQUIRE(drafted > 2);
   for (const std::size_t k : {std::size_t{0}, drafted / 2, drafted, drafted + 1}) {
-    CAPTURE(k, drafted);
-    DraftScene scene;
+    CAPTURE(k, drafted, path);
+    DraftScene scene(options);
     scene.run_to(kBefore);
     scene.watch.start(k, [&] { scene.rig.revoke(scene.greedy.lease); });
     REQUIRE(scene.rig.step());
@@ -325,12 +277,12 @@ TEST_CASE("draft: a tenant revoked in mid-draft ends at once, and the other text
     REQUIRE(other->stop_slot == 1);
     REQUIRE(reads_zero(std::span(memory).first(of_slot)));
     REQUIRE_FALSE(reads_zero(std::span(memory).subspan(of_slot, of_slot)));
-    REQUIRE(scene.run()[1] == bundled_texts()[1]);
+    REQUIRE(scene.run()[1] == texts_of(path)[1]);
   }
 }
 
 TEST_CASE("draft: a long text is read in parts, after a rebind and a move, too") {
-  const std::size_t long_prompt = 2 * DraftProposer::kMaxPrefillRows + 20;
+  const std::size_t long_prompt = 2 * kDraftPrefillRows + 20;
   const auto prompt = DraftScene::prompt_of(long_prompt);
   const auto text = [&](RigOptions options, bool disturbs) {
     EngineRig rig(std::move(options));
@@ -365,14 +317,16 @@ TEST_CASE("draft: a long text is read in parts, after a rebind and a move, too")
     rig.run();
     return rig.outcome("r").tokens;
   };
-  CHECK(text(bundled_draft(), true) == text({}, false));
+  const std::string path = GENERATE(bundled_model_path(), recurrent_path());
+  CHECK(text(own_draft(path), true) == text({.model_path = path}, false));
 }
 
 TEST_CASE("draft: what it read of a text is cleared when the text has ended") {
-  DraftScene scene;
+  const std::string path = GENERATE(bundled_model_path(), recurrent_path());
+  DraftScene scene(own_draft(path));
   scene.run_to(20);
   REQUIRE_FALSE(reads_zero(scene.rig.draft().memory()));
-  REQUIRE(scene.run() == bundled_texts());
+  REQUIRE(scene.run() == texts_of(path));
   REQUIRE(scene.rig.step());
   CHECK(reads_zero(scene.rig.draft().memory()));
 }

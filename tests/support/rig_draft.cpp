@@ -12,7 +12,8 @@ DraftProposer::Config config_of(const GgufFile& file, std::uint32_t context,
                                 const RigOptions& options) {
   DraftProposer::Config config{.model = required(read_config(file)),
                                .kv_type = options.kv_type,
-                               .max_batch_size = options.limits.max_batch_size};
+                               .max_batch_size = options.limits.max_batch_size,
+                               .speculate = options.limits.speculate};
   if (context != 0) config.model.n_context = context;
   return config;
 }

@@ -20,13 +20,20 @@ std::uint64_t rounded_up(std::uint64_t bytes) {
   return (bytes + kSizeStep - 1) / kSizeStep * kSizeStep;
 }
 
+std::string draft_advice(const PlanRequest& request) {
+  if (request.draft_model.empty()) return "";
+  return fmt::format(", draft-model = \"{}\", draft-context = {}, max-batch-size = {}",
+                     request.draft_model, request.draft_context, request.max_batch_size);
+}
+
 std::string advice(const CapacityPlan& plan, const PlanRequest& request) {
   return fmt::format(
       "\nbroker.toml: capacity = \"{}\", weights-capacity = \"{}\", max-extents = {}\n"
-      "worker.toml: max-context = {}, kv-type = \"{}\"\n"
+      "worker.toml: max-context = {}, kv-type = \"{}\"{}\n"
       "each tenant: brokerctl tenants admit NAME --max-blocks {}\n",
-      size_text(plan.capacity_bytes), size_text(rounded_up(plan.weights_bytes)),
-      request.max_extents, plan.context, request.kv_type, plan.blocks_per_tenant);
+      size_text(plan.capacity_bytes), size_text(rounded_up(plan.worker_bytes())),
+      request.max_extents, plan.context, request.kv_type, draft_advice(request),
+      plan.blocks_per_tenant);
 }
 
 std::string skipped(const CapacityPlan& plan) {
@@ -43,6 +50,11 @@ std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
     table.rows.push_back({what, bytes_text(bytes), std::move(from)});
   };
   row("weights", plan.weights_bytes, "the model file, as the worker lays it out" + skipped(plan));
+  if (!request.draft_model.empty()) {
+    row("draft weights", plan.draft_weights_bytes, "--draft-model");
+    row("draft texts", plan.draft_texts_bytes,
+        fmt::format("keys, values and states of {} texts", request.max_batch_size));
+  }
   const bool has_windows = plan.window_blocks_per_tenant > 0;
   row("KV of a token", plan.kv_bytes_per_token,
       request.kv_type + (has_windows ? ", layers without a window" : ", all layers"));
@@ -65,15 +77,19 @@ std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
   row("KV of all", plan.capacity_bytes,
       fmt::format("{} tenant{}", request.tenants, request.tenants == 1 ? "" : "s"));
   row("a step", plan.step_bytes, "with the worker's default limits");
-  row("needed", plan.needed_bytes(), "weights, KV of all, a step");
+  row("needed", plan.needed_bytes(),
+      request.draft_model.empty() ? "weights, KV of all, a step"
+                                  : "weights, draft, KV of all, a step");
   row("memory", plan.memory_bytes, options.memory_bytes > 0 ? "--memory" : "available here");
   const std::string verdict =
-      plan.fits() ? fmt::format("\nIt fits, with {} left.\n",
-                                bytes_text(plan.memory_bytes - plan.needed_bytes()))
-                  : fmt::format(
-                        "\nIt does not fit: {} are missing. Use fewer tenants, a shorter "
-                        "--context, or a smaller model.\n",
-                        bytes_text(plan.needed_bytes() - plan.memory_bytes));
+      plan.fits()
+          ? fmt::format("\nIt fits, with {} left.\n",
+                        bytes_text(plan.memory_bytes - plan.needed_bytes()))
+          : fmt::format(
+                "\nIt does not fit: {} are missing. Use fewer tenants, a shorter "
+                "--context, or a smaller model.{}\n",
+                bytes_text(plan.needed_bytes() - plan.memory_bytes),
+                request.draft_model.empty() ? "" : " A lower --max-batch-size leaves the draft less to keep.");
   return cli::render(table) + verdict + (plan.fits() ? advice(plan, request) : "");
 }
 
@@ -83,6 +99,8 @@ wire::Json json_of(const CapacityPlan& plan, const PlanRequest& request) {
           {"context", plan.context},
           {"skipped_layers", plan.skipped_layers},
           {"weights_bytes", plan.weights_bytes},
+          {"draft_weights_bytes", plan.draft_weights_bytes},
+          {"draft_texts_bytes", plan.draft_texts_bytes},
           {"kv_bytes_per_token", plan.kv_bytes_per_token},
           {"block_bytes", plan.block_bytes},
           {"state_blocks_per_tenant", plan.state_blocks_per_tenant},

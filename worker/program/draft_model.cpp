@@ -28,8 +28,10 @@ std::string unique_layout() {
 
 DraftProposer::Config config_of(const WorkerOptions& options, const ModelConfig& draft,
                                 const OpenedModel& model) {
-  DraftProposer::Config config{
-      .model = draft, .kv_type = options.kv_type, .max_batch_size = options.limits.max_batch_size};
+  DraftProposer::Config config{.model = draft,
+                               .kv_type = options.kv_type,
+                               .max_batch_size = options.limits.max_batch_size,
+                               .speculate = options.limits.speculate};
   config.model.n_context =
       std::min({draft.n_context, model.config.n_context, options.draft_context});
   return config;
@@ -52,26 +54,11 @@ Result<void> check_same_vocabulary(const Tokenizer& draft, const std::string& dr
   return {};
 }
 
-namespace {
-
-/// The memory of a draft has no copies of a state, which rejected proposals would need.
-Result<void> check_has_no_state(const ModelConfig& config, const std::string& path) {
-  if (!has_recurrent_state(config)) return {};
-  return fail(
-      Errc::UnsupportedModel,
-      fmt::format("the draft model {} has recurrent layers; use a draft model without them, "
-                  "or omit --draft-model for proposals from the text itself",
-                  path));
-}
-
-}  // namespace
-
 Result<std::unique_ptr<DraftModel>> DraftModel::open(const WorkerOptions& options,
                                                      const OpenedModel& model) {
   if (options.draft_model_path.empty()) return nullptr;
   GgufFile file = TRY(GgufFile::open(options.draft_model_path));
   const ModelConfig config = TRY(read_config(file));
-  TRY(check_has_no_state(config, options.draft_model_path));
   const Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
   TRY(check_same_vocabulary(tokenizer, options.draft_model_path, model.tokenizer,
                             options.model_path));
@@ -110,7 +97,7 @@ Result<void> DraftModel::load(WeightsSource::Dependencies dependencies) {
   // read.
   Weights weights = TRY(WeightsSource(file_, config_.model, plan_, dependencies).acquire());
   proposer_->bind(std::move(weights), TRY(take_memory(dependencies)));
-  spdlog::info("draft model bound model=\"{}\" size_bytes={} kv_size_bytes={} context={}",
+  spdlog::info("draft model bound model=\"{}\" size_bytes={} text_size_bytes={} context={}",
                config_.model.name, plan_.size_bytes(), config_.memory_bytes(),
                config_.model.n_context);
   return {};
@@ -124,9 +111,10 @@ Result<DraftMemory> DraftModel::take_memory(const WeightsSource::Dependencies& f
                                            .size_bytes = config_.memory_bytes()});
   if (!reply) {
     return fail(reply.error().code,
-                fmt::format("memory for the draft model's keys and values, {} sequences of {} "
-                            "tokens: {}; a lower --draft-context takes less",
-                            config_.max_batch_size, config_.model.n_context, reply.error().detail));
+                fmt::format("{} MiB for the draft model's texts, {} sequences of {} tokens: {}; a "
+                            "lower --max-batch-size or --draft-context takes less",
+                            config_.memory_bytes() >> 20, config_.max_batch_size,
+                            config_.model.n_context, reply.error().detail));
   }
   const wire::WeightsOpened opened = TRY(wire::WeightsOpened::from_json(reply->body));
   if (opened.published || reply->fds.size() != 1) {

@@ -1,9 +1,10 @@
 /// The draft model of --draft-model: its file, its leases, and the proposer that runs the model.
 ///
 /// The worker has two engine leases for the draft model: on its weights (part "draft") and on the
-/// memory of its keys and values (part "draft.kv"). The second is a weights region that is never
-/// published, so the broker clears it when its lease ends. Weights that another worker has already
-/// loaded are shared. When the model is its own draft, both share the weights under one lease.
+/// memory of its texts (part "draft.kv"): keys, values and recurrent states. The second is a
+/// weights region that is never published, so the broker clears it when its lease ends. Weights
+/// that another worker has already loaded are shared. When the model is its own draft, both share
+/// the weights under one lease.
 ///
 /// Lifetime: outlives the engine that uses the proposer. Threads: any for `is_live`, after
 /// `load`; the engine's for the rest.
@@ -23,8 +24,7 @@ class DraftModel {
  public:
   /// Opens and checks the file before the worker calls the broker. Returns null without
   /// --draft-model. Errors: those of GgufFile::open, read_config, Tokenizer and kv_layout_of;
-  /// UnsupportedModel when the draft's vocabulary differs from that of `model`, or the draft has a
-  /// recurrent state.
+  /// UnsupportedModel when the draft's vocabulary differs from that of `model`.
   static Result<std::unique_ptr<DraftModel>> open(const WorkerOptions& options,
                                                   const OpenedModel& model);
 

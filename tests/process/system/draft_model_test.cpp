@@ -3,7 +3,9 @@
 #include <filesystem>
 
 #include "common/machine/process.hpp"
+#include "kernels/model/capacity_plan.hpp"
 #include "tests/checks/local_system/fd_store.hpp"
+#include "tests/process/http/http_client.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/generated_model.hpp"
 #include "tests/support/system.hpp"
@@ -29,7 +31,45 @@ wire::LeaseView engine_lease_on(System& system, const std::string& part) {
   return {};
 }
 
+/// The value of a counter that the worker shows.
+double shown(System& system, const std::string& counter) {
+  HttpClient client(logged_address(system, "metrics ready address="));
+  client.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string page = client.reply().body;
+  const std::size_t at = page.find("\n" + counter + " ");
+  return at == std::string::npos ? 0 : std::stod(page.substr(at + counter.size() + 2));
+}
+
 }  // namespace
+
+TEST_CASE("draft model: one with recurrent layers proposes, in the memory that the plan says") {
+  const GeneratedModel model(family_named("qwen35moe, q8_0"));
+  const GeneratedModel draft(family_named("qwen35moe, q8_0"));  // a file with leases of its own
+  const TenantSpec spec{.tenant = "ann", .max_tokens = 100};
+  const auto text = [&](System& system, const std::vector<std::string>& more) {
+    system.start_ready_worker_on(model.path(), "w1", more);
+    system.admit("ann");
+    return system.undisturbed(spec);
+  };
+  System plain({.start_worker = false});
+  const auto alone = text(plain, {});
+  System system({.start_worker = false});
+  CHECK((text(system, {"--speculate", "4", "--draft-model", draft.path(), "--draft-context", "200",
+                       "--max-batch-size", "3", "--metrics", "127.0.0.1:0"}) == alone));
+  // The page is a copy of each second.
+  CHECK(eventually([&] { return shown(system, "leasehold_accepted_tokens_total") > 0; }));
+  CHECK(shown(system, "leasehold_draft_model_live") == 1);
+
+  const CapacityPlan plan = plan_capacity({.model = model.path(),
+                                           .draft_model = draft.path(),
+                                           .draft_context = 200,
+                                           .max_batch_size = 3},
+                                          0)
+                                .value();
+  CHECK(engine_lease_on(system, "model").size_bytes == plan.weights_bytes);
+  CHECK(engine_lease_on(system, "draft").size_bytes == plan.draft_weights_bytes);
+  CHECK(engine_lease_on(system, "draft.kv").size_bytes == plan.draft_texts_bytes);
+}
 
 TEST_CASE("draft model: a lease of it revoked in mid-text ends the proposals and nothing else") {
   const std::string part = GENERATE("draft", "draft.kv");

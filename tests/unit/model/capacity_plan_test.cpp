@@ -71,6 +71,31 @@ TEST_CASE("plan: latent attention keeps its rank and its rotated elements of a t
   CHECK(plan_capacity(request, kMemory).value().kv_bytes_per_token == 4 * (32 + 16) * 2);
 }
 
+TEST_CASE("plan: a draft model needs its weights, and keys, values and states of every text") {
+  PlanRequest request = request_of(1, 128);
+  const CapacityPlan without = plan_capacity(request, kMemory).value();
+  CHECK(without.worker_bytes() == without.weights_bytes);
+  request.draft_model = test_data_path("models-2026/tiny-qwen35-f32.gguf");
+  request.max_batch_size = 5;
+  request.draft_context = 100;
+  const CapacityPlan plan = plan_capacity(request, kMemory).value();
+  // 4 delta nets with 4 heads of 16 x 16 and 3 inputs of 128 channels, in blocks of the KV of 2
+  // layers with 2 heads of 32 halves for 16 positions: 4 pieces of 1 KiB and one of 1.5 KiB each.
+  constexpr std::uint64_t kBlock = 2 * 2 * 2 * 32 * 2 * 16;
+  CHECK(plan.draft_texts_bytes == 5 * (7 + 3 * 3) * kBlock);
+  CHECK(plan.draft_weights_bytes > 0);
+  CHECK(plan.worker_bytes() ==
+        plan.weights_bytes + plan.draft_weights_bytes + plan.draft_texts_bytes);
+  CHECK(plan.step_bytes > without.step_bytes);
+  CHECK(plan.needed_bytes() == plan.worker_bytes() + plan.capacity_bytes + plan.step_bytes);
+  request.draft_context = 4096;  // longer than a request
+  CHECK(plan_capacity(request, kMemory).value().draft_texts_bytes == 5 * (8 + 3 * 3) * kBlock);
+  request.draft_model = bundled_model_path();
+  CHECK(plan_capacity(request, kMemory).value().draft_weights_bytes == plan.weights_bytes);
+  request.draft_model = "/nowhere.gguf";
+  CHECK(plan_capacity(request, kMemory).error().code == Errc::FileNotFound);
+}
+
 TEST_CASE("plan: f32 doubles the KV of a token, and a longer context needs more of it") {
   PlanRequest request = request_of(4, 128);
   const CapacityPlan half = plan_capacity(request, kMemory).value();

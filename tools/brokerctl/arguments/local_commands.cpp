@@ -88,6 +88,13 @@ void add_plan(Commands& commands) {
       ->capture_default_str();
   add_number_option(*verb, "--max-extents", request.max_extents,
                     "As the option of leasehold-broker", 1u, 16'384u);
+  verb->add_option("--draft-model", request.draft_model, "GGUF model that makes proposals");
+  add_number_option(*verb, "--draft-context", request.draft_context,
+                    "Longest text of the draft model, as the option of leasehold-worker", 2u,
+                    kMaxContext);
+  add_number_option(*verb, "--max-batch-size", request.max_batch_size,
+                    "Texts of the draft model, as the option of leasehold-worker", 1u,
+                    kMaxStepSequences);
   add_size_option(*verb, "--memory", options->memory_bytes,
                   "Memory of the machine, for example 64GiB; default: what is available here",
                   {.low = 1ull << 20, .high = 1ull << 50});

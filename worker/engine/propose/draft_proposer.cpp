@@ -4,21 +4,10 @@
 #include <utility>
 
 #include "common/expects.hpp"
-#include "kernels/model/kv_type.hpp"
 #include "worker/engine/gate_numbers.hpp"
 
 namespace leasehold {
 namespace {
-
-/// The most unprocessed tokens of a text that the draft has caught up with: after a step that
-/// accepted every proposal, the last proposal and the token after it.
-constexpr std::size_t kUsualRows = 2;
-
-Transformer::Limits limits_of(const DraftProposer::Config& config) {
-  const auto usual = static_cast<std::uint32_t>(kUsualRows);
-  return {.max_rows = usual * config.max_batch_size + DraftProposer::kMaxPrefillRows,
-          .max_logit_rows = config.max_batch_size};
-}
 
 TokenId largest(std::span<const float> logits) {
   return static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
@@ -26,24 +15,9 @@ TokenId largest(std::span<const float> logits) {
 
 }  // namespace
 
-KvLayout DraftProposer::Config::kv_layout() const {
-  return leasehold::kv_layout(model, kv_type);
-}
-
-std::uint32_t DraftProposer::Config::blocks_per_group() const {
-  return (model.n_context + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
-}
-
-std::uint32_t DraftProposer::Config::blocks_per_text() const {
-  return blocks_per_group() * kv_layout().n_groups();
-}
-
-std::uint64_t DraftProposer::Config::memory_bytes() const {
-  return std::uint64_t{max_batch_size} * blocks_per_text() * kv_layout().block_size_bytes();
-}
-
 BackendLimits DraftProposer::backend_limits(const BackendLimits& engine, const Config& config) {
-  const BackendLimits draft = Transformer::backend_limits(config.model, limits_of(config));
+  const BackendLimits draft =
+      Transformer::backend_limits(config.model, config.layout().step_limits(config.speculate));
   return {.max_rows = std::max(engine.max_rows, draft.max_rows),
           .max_context = std::max(engine.max_context, draft.max_context),
           .n_heads = std::max(engine.n_heads, draft.n_heads),
@@ -58,30 +32,43 @@ BackendLimits DraftProposer::backend_limits(const BackendLimits& engine, const C
           .n_kv_groups = std::max(engine.n_kv_groups, draft.n_kv_groups),
           .state_blocks = std::max(engine.state_blocks, draft.state_blocks),
           .state_key_dim = std::max(engine.state_key_dim, draft.state_key_dim),
+          .adapter_slots = engine.adapter_slots,
           .scratch_bytes = engine.scratch_bytes + draft.scratch_bytes};
 }
 
 DraftProposer::DraftProposer(const Config& config, Dependencies dependencies)
     : config_(config),
+      layout_(config.layout()),
+      usual_rows_(layout_.usual_rows(config.speculate)),
       deps_(std::move(dependencies)),
-      transformer_(config.model, config.kv_type, limits_of(config), *deps_.backend),
-      zeros_(config.kv_layout().block_size_bytes()) {}
+      transformer_(config.model, config.kv_type, layout_.step_limits(config.speculate),
+                   *deps_.backend),
+      zeros_(layout_.kv.block_size_bytes()) {}
 
 void DraftProposer::bind(Weights weights, DraftMemory memory) {
-  expects(memory.mapping.size_bytes() >= config_.memory_bytes(), "every text has its positions");
+  expects(memory.mapping.size_bytes() >= layout_.size_bytes(), "every text has its positions");
   leases_.assign(weights.leases().begin(), weights.leases().end());
   leases_.push_back(memory.lease);
   weights_.emplace(std::move(weights));
   Leased<std::byte> next = memory.mapping.writable_base();
-  slots_.resize(config_.max_batch_size);
-  for (Slot& slot : slots_) {
-    for (std::uint32_t i = 0; i < config_.blocks_per_text(); ++i) {
-      slot.blocks.push_back(next);
-      next = next + static_cast<std::ptrdiff_t>(zeros_.size());
-    }
-  }
+  for (std::uint32_t i = 0; i < layout_.n_texts; ++i) slots_.push_back(make_slot(next));
   memory_.emplace(std::move(memory.mapping));
   is_disabled_ = false;
+}
+
+/// The next slot of the memory, from `next` on.
+DraftProposer::Slot DraftProposer::make_slot(Leased<std::byte>& next) const {
+  const auto take = [&](std::uint32_t count) {
+    std::vector<Leased<std::byte>> blocks;
+    for (; count > 0; --count) {
+      blocks.push_back(next);
+      next = next + static_cast<std::ptrdiff_t>(zeros_.size());
+    }
+    return blocks;
+  };
+  std::vector<Leased<std::byte>> blocks = take(layout_.kv_blocks());
+  return {
+      .blocks = std::move(blocks), .state = DraftState(take(layout_.state_blocks())), .read = {}};
 }
 
 bool DraftProposer::is_live() const {
@@ -124,16 +111,21 @@ void DraftProposer::clear(Slot& slot) {
   gates.add_sequence({});
   const std::uint32_t written =
       (slot.written + KvLayout::kBlockTokens - 1) / KvLayout::kBlockTokens;
-  for (std::uint32_t i = 0; i < slot.blocks.size(); ++i) {
-    if (i % config_.blocks_per_group() >= written) continue;
-    const LeasedPiece piece{.to = slot.blocks[i], .bytes = zeros_};
-    deps_.engine_gate->run(
-        gates, {LaunchSite::KvAppend, 0, Touches::TenantMemory},
-        [&](const LaunchPermit& permit) { deps_.backend->write(permit, {&piece, 1}); });
-  }
+  for (std::uint32_t i = 0; i < slot.blocks.size(); ++i)
+    if (i % layout_.blocks_per_group < written) clear_block(slot.blocks[i], gates);
+  if (written > 0)
+    for (const Leased<std::byte> block : slot.state.blocks()) clear_block(block, gates);
+  slot.state.reset();
   slot.admission = 0;
   slot.read.clear();
   slot.written = 0;
+}
+
+void DraftProposer::clear_block(Leased<std::byte> block, const GateSet& gates) {
+  const LeasedPiece piece{.to = block, .bytes = zeros_};
+  deps_.engine_gate->run(
+      gates, {LaunchSite::KvAppend, 0, Touches::TenantMemory},
+      [&](const LaunchPermit& permit) { deps_.backend->write(permit, {&piece, 1}); });
 }
 
 // --------------------------------------------------------------------------------------- proposals
@@ -143,11 +135,13 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
   if (is_disabled_ || gates == nullptr) return;
   begin(parts, most);
   while (!gates->engine_refused() && plan_pass()) {
-    const LaunchStatus status = transformer_.forward(*weights_, {.gates = gates,
-                                                                 .rows = pass_.rows,
-                                                                 .tokens = pass_.tokens,
-                                                                 .block_tables = pass_.block_tables,
-                                                                 .logit_rows = pass_.logit_rows});
+    const LaunchStatus status =
+        transformer_.forward(*weights_, {.gates = gates,
+                                         .rows = pass_.rows,
+                                         .tokens = pass_.tokens,
+                                         .block_tables = pass_.block_tables,
+                                         .logit_rows = pass_.logit_rows,
+                                         .state_tables = pass_.state_tables});
     take(status.live, *gates);
   }
   if (gates->engine_refused()) disable();
@@ -157,23 +151,31 @@ void DraftProposer::propose(std::span<const PlannedRows> parts, std::uint32_t mo
 /// rows that the other texts leave.
 void DraftProposer::begin(std::span<const PlannedRows> parts, std::uint32_t most) {
   drafts_.clear();
-  const std::uint32_t n_groups = transformer_.kv_layout().n_groups();
+  const std::uint32_t n_groups = layout_.kv.n_groups();
   pass_.block_tables.assign(n_groups * parts.size(), {});
+  pass_.state_tables.assign(parts.size(), {});
   for (std::uint32_t i = 0; i < parts.size(); ++i) {
     Sequence& sequence = *parts[i].sequence;
     const std::uint32_t wanted = std::min({most, parts[i].n_proposed, positions_left(sequence)});
     if (wanted == 0) continue;
     Slot& slot = slots_[sequence.stop_slot];
     slot.admission = sequence.admission;
-    const auto differs = std::ranges::mismatch(slot.read, sequence.tokens).in1;
-    slot.read.erase(differs, slot.read.end());
-    // The last known token is computed in any case, because its row has the logits.
-    slot.read.resize(std::min(slot.read.size(), sequence.tokens.size() - 1));
+    if (!slot.start(sequence.tokens)) continue;
     for (std::uint32_t group = 0; group < n_groups; ++group)
-      pass_.block_tables[group * parts.size() + i] = slot.table(group, config_.blocks_per_group());
+      pass_.block_tables[group * parts.size() + i] = slot.table(group, layout_.blocks_per_group);
     drafts_.push_back({.sequence = &sequence, .slot = &slot, .index = i, .most = wanted});
   }
   std::ranges::stable_sort(drafts_, {}, &Draft::pending);
+}
+
+/// Forgets what was read of other tokens than the text's. Returns false if the text is the same as
+/// at the last call and its recurrent state cannot go back by a position.
+bool DraftProposer::Slot::start(std::span<const TokenId> text) {
+  const auto equal = static_cast<std::size_t>(std::ranges::mismatch(read, text).in1 - read.begin());
+  // The last known token is computed in any case, because its row has the logits.
+  const std::optional<std::size_t> kept = state.start(std::min(equal, text.size() - 1));
+  if (kept) read.resize(*kept);
+  return kept.has_value();
 }
 
 /// The number of proposals after this text for which the draft has positions. The last proposal
@@ -198,13 +200,14 @@ bool DraftProposer::plan_pass() {
   pass_.rows.clear();
   pass_.tokens.clear();
   pass_.logit_rows.clear();
-  std::size_t left = kMaxPrefillRows;
+  std::size_t left = kDraftPrefillRows;
   for (Draft& draft : drafts_) {
     draft.n_rows = 0;
     if (draft.is_over) continue;
     const std::size_t pending = draft.pending();
-    const std::size_t n_rows = pending <= kUsualRows ? pending : std::min(pending, left);
-    if (pending > kUsualRows) left -= n_rows;
+    const bool is_usual = pending <= usual_rows_;
+    const std::size_t n_rows = is_usual ? pending : std::min(pending, left);
+    if (!is_usual) left -= n_rows;
     add_rows(draft, static_cast<std::uint32_t>(n_rows));
   }
   return !pass_.rows.empty();
@@ -214,6 +217,7 @@ void DraftProposer::add_rows(Draft& draft, std::uint32_t n_rows) {
   const auto first = static_cast<std::uint32_t>(draft.slot->read.size());
   draft.n_rows = n_rows;
   draft.draws = n_rows > 0 && n_rows == draft.pending();
+  pass_.state_tables[draft.index] = draft.slot->state.table();
   for (std::uint32_t i = 0; i < n_rows; ++i) {
     pass_.rows.push_back({draft.index, first + i});
     pass_.tokens.push_back(draft.token_at(first + i));
@@ -231,9 +235,11 @@ void DraftProposer::take(SequenceMask live, const GateSet& gates) {
     const std::uint32_t logit_row = next_logits;
     if (draft.draws) ++next_logits;
     draft.is_over = true;
-    if ((live >> draft.index & 1) == 0) continue;
+    if (draft.n_rows == 0 || (live >> draft.index & 1) == 0) continue;
+    Slot& slot = *draft.slot;
     for (std::uint32_t i = 0; i < draft.n_rows; ++i)
-      draft.slot->read.push_back(draft.token_at(draft.slot->read.size()));
+      slot.read.push_back(draft.token_at(slot.read.size()));
+    slot.state.advance(slot.read.size(), slot.read.size() <= draft.sequence->tokens.size());
     if (!draft.draws || !draw(draft, logit_row, gates)) continue;
     draft.is_over = draft.sequence->proposals.size() >= draft.most;
   }

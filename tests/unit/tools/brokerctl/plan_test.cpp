@@ -35,3 +35,18 @@ TEST_CASE("plan: one tenant is not several") {
   CHECK(plan(options_of(1)).value().text.contains("1 tenant\n"));
   CHECK(plan(options_of(2)).value().text.contains("2 tenants\n"));
 }
+
+TEST_CASE("plan: a draft model is a row of its own and part of the weights' capacity") {
+  PlanOptions options = options_of(1);
+  options.memory_bytes = 1ull << 30;
+  const PrintText without = plan(options).value();
+  CHECK_FALSE(without.text.contains("draft"));
+  options.request.draft_model = bundled_model_path();
+  options.request.max_batch_size = 7;
+  const PrintText with = plan(options).value();
+  CHECK(with.text.contains("keys, values and states of 7 texts"));
+  CHECK(with.text.contains("draft-context = 2048, max-batch-size = 7"));
+  const auto json = nlohmann::json::parse(with.json);
+  CHECK(json["draft_weights_bytes"] == json["weights_bytes"]);
+  CHECK(json["needed_bytes"] > nlohmann::json::parse(without.json)["needed_bytes"]);
+}
