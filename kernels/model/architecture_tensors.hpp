@@ -34,17 +34,6 @@ inline constexpr TensorSpec kQwen2Attention[] = {
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
 };
 
-inline constexpr TensorSpec kPhi3Attention[] = {
-    {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
-    {"attn_q.weight", TensorDim::Embedding, TensorDim::Query, Presence::Required,
-     "attn_qkv.weight"},
-    {"attn_k.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Required,
-     "attn_qkv.weight"},
-    {"attn_v.weight", TensorDim::Embedding, TensorDim::KeyValue, Presence::Required,
-     "attn_qkv.weight"},
-    {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
-};
-
 inline constexpr TensorSpec kGlm4MoeAttention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},
     {"attn_q.weight", TensorDim::Embedding, TensorDim::Query},
@@ -89,8 +78,7 @@ inline constexpr TensorSpec kGemma2Attention[] = {
     {"attn_output.weight", TensorDim::Query, TensorDim::Embedding},
     {"post_attention_norm.weight", TensorDim::Embedding, TensorDim::One},
 };
-// The norm precedes the feed-forward too.
-inline constexpr auto kCohere2Attention = std::span(kGemma2Attention).first<5>();
+inline constexpr auto kPlainAttention = std::span(kGemma2Attention).first<5>();
 
 inline constexpr TensorSpec kGemma3Attention[] = {
     {"attn_norm.weight", TensorDim::Embedding, TensorDim::One},

@@ -11,6 +11,7 @@
 
 #include "common/expects.hpp"
 #include "kernels/model/architecture.hpp"
+#include "kernels/model/file_rows.hpp"
 #include "kernels/model/transposed_weight.hpp"
 #include "kernels/quant/row_group.hpp"
 
@@ -68,7 +69,7 @@ void add_layer(const GgufFile& file, const ModelConfig& config, std::uint32_t la
         .name = fmt::format("blk.{}.{}", layer, rule.name), .rule = rule, .layer = layer};
     if (dimension(rule.rows, config, layer) == 0 || dimension(rule.columns, config, layer) == 0)
       continue;
-    if (rule.presence == Presence::Optional && file.find(need.name) == nullptr) continue;
+    if (rule.presence == Presence::Optional && !has_tensor(file, config, need.name)) continue;
     need.n_matrices = matrices_of(rule, config, layer);
     need.parts = parts_of(rule, config, layer);
     if (!rule.fused.empty()) need.fused_name = fmt::format("blk.{}.{}", layer, rule.fused);
@@ -123,16 +124,6 @@ MatrixLayout layout_for(const RequiredTensor& need, TensorType type, std::uint32
              : MatrixLayout::Rows;
 }
 
-/// Finds the tensor and checks its shape.
-Result<const GgufTensor*> find_tensor(const GgufFile& file, const std::string& name,
-                                      std::uint32_t rows, std::uint32_t columns) {
-  const GgufTensor* tensor = TRY(file.tensor(name));
-  if (tensor->columns() == columns && tensor->rows() == rows) return tensor;
-  return fail(Errc::FileCorrupt,
-              fmt::format("{}: tensor {} has {} rows of {}; the metadata makes it {} rows of {}",
-                          file.path(), name, tensor->rows(), tensor->columns(), rows, columns));
-}
-
 /// The tensors of a weight in the file, and its rows there.
 struct WeightSource {
   TensorType type;
@@ -166,10 +157,11 @@ Result<WeightSource> one_tensor_per_expert(const GgufFile& file, const RequiredT
 }
 
 /// Whether the file has the rows in the fused tensor, which may have the name of one of its parts.
-bool is_fused(const GgufFile& file, const RequiredTensor& need, std::uint32_t rows) {
+bool is_fused(const GgufFile& file, const ModelConfig& config, const RequiredTensor& need,
+              std::uint32_t rows) {
   if (need.fused_name.empty()) return false;
   const GgufTensor* fused = file.find(need.fused_name);
-  if (fused == nullptr) return false;
+  if (fused == nullptr) return has_tensor(file, config, need.fused_name);
   return need.fused_name != need.name || fused->rows() != rows;
 }
 
@@ -178,15 +170,16 @@ TensorType transposed_type(TensorType type) {
   return block_shape(type).elements == 1 ? type : TensorType::F32;
 }
 
-Result<WeightSource> rows_of_fused(const GgufFile& file, const RequiredTensor& need,
-                                   std::uint32_t columns) {
-  const GgufTensor* fused =
-      TRY(find_tensor(file, need.fused_name, need.n_matrices * need.n_fused_rows, columns));
+Result<WeightSource> rows_of_fused(const GgufFile& file, const ModelConfig& config,
+                                   const RequiredTensor& need) {
+  const std::uint32_t columns = dimension(need.rule.fused_columns(), config, need.layer);
+  const auto [fused, begin, is_joined] = TRY(find_rows(
+      file, config, need.layer, need.fused_name, need.n_matrices * need.n_fused_rows, columns));
   const bool is_transposed = need.rule.is_transposed;
   WeightSource source{.type = is_transposed ? transposed_type(fused->type) : fused->type,
                       .pieces = {},
                       .is_transposed = is_transposed};
-  std::uint32_t first_row = need.first_row;
+  std::uint32_t first_row = begin + need.first_row;
   for (const std::uint32_t part : need.parts) {
     for (std::uint32_t matrix = 0; matrix < need.n_matrices; ++matrix)
       source.pieces.push_back({fused->name, matrix * need.n_fused_rows + first_row, part});
@@ -198,15 +191,18 @@ Result<WeightSource> rows_of_fused(const GgufFile& file, const RequiredTensor& n
 Result<WeightSource> find_source(const GgufFile& file, const ModelConfig& config,
                                  const RequiredTensor& need, std::uint32_t rows,
                                  std::uint32_t columns) {
-  if (is_fused(file, need, rows))
-    return rows_of_fused(file, need, dimension(need.rule.fused_columns(), config, need.layer));
+  if (is_fused(file, config, need, rows)) return rows_of_fused(file, config, need);
   if (need.rule.presence == Presence::PerExpert && file.find(need.name) == nullptr &&
       file.find(name_of_expert(need.name, 0)) != nullptr)
     return one_tensor_per_expert(file, need, need.n_matrices, rows / need.n_matrices, columns);
   // No file has the parts of heads as tensors of their own.
   const bool is_part_of_heads = need.rule.presence == Presence::PerHead && !need.fused_name.empty();
   const std::string& name = is_part_of_heads ? need.fused_name : need.name;
-  return WeightSource{.type = TRY(find_tensor(file, name, rows, columns))->type, .pieces = {}};
+  const FileRows found = TRY(find_rows(file, config, need.layer, name, rows, columns));
+  WeightSource source{.type = found.tensor->type, .pieces = {}};
+  if (!found.is_joined) return source;
+  source.pieces = {{found.tensor->name, found.first, rows == 1 ? columns : rows}};
+  return source;
 }
 
 Result<WeightTensor> weight_for(const GgufFile& file, const ModelConfig& config,
@@ -322,7 +318,9 @@ Result<void> read_weight(const GgufFile& file, const WeightTensor& weight, std::
                          std::span<std::byte> destination) {
   if (weight.pieces.empty()) return file.read(*file.find(weight.name), from, destination);
   if (weight.is_transposed) return read_transposed(file, weight, from, destination);
-  const std::uint64_t row_bytes = row_size_bytes(weight.type, weight.columns);
+  // A bias has an element for each row of its matrix, so the rows of a part are elements.
+  const bool is_part_of_bias = weight.rows == 1 && weight.pieces.front().rows > 1;
+  const std::uint64_t row_bytes = row_size_bytes(weight.type, is_part_of_bias ? 1 : weight.columns);
   for (const WeightPiece& piece : weight.pieces) {
     if (destination.empty()) break;
     const std::uint64_t piece_bytes = piece.rows * row_bytes;

@@ -37,6 +37,7 @@ class ShapeDraw {
     if (row_.has_latent_attention) draw_latent();
     draw_state();
     request_.has_optional = flip();
+    request_.joins_heads = flip();
     return request_;
   }
 
@@ -119,14 +120,14 @@ std::string describe(const ModelRequest& request) {
   return fmt::format(
       "{} seed={}: layers={} embd={} heads={}/{} head={} rotated={} ffn={} vocab={} tied={} "
       "experts={}/{} expert_ffn={} dense={} window={} window_head={} shared={} layer_embd={} "
-      "rank={} query_rank={} direct={} fused={} state={}x{}x{} rope={} optional={}",
+      "rank={} query_rank={} direct={} fused={} state={}x{}x{} rope={} optional={} joined={}",
       request.architecture, request.seed, s.layers, s.embd, s.heads, s.kv_heads, s.head_width,
       s.rope_width, s.ffn, s.vocab, s.tied, s.experts_used, s.experts, s.expert_ffn, s.dense_layers,
       request.window(), request.layer_shape.window_head_width, request.layer_shape.shared_layers,
       request.layer_shape.layer_embd, request.latent_shape.rank, request.latent_shape.query_rank,
       request.latent_shape.has_direct_queries, request.latent_shape.has_fused_heads,
       request.state.groups, request.state.heads, request.state.key_size,
-      static_cast<int>(request.rope), request.has_optional);
+      static_cast<int>(request.rope), request.has_optional, request.joins_heads);
 }
 
 /// The largest difference of any logit, as a share of the largest logit.
@@ -173,6 +174,37 @@ TEST_CASE("model: only an architecture with latent attention is written with fus
     request.latent_shape.has_fused_heads = true;
     CHECK(make_model::check(request).has_value() == row.has_latent_attention);
   }
+}
+
+TEST_CASE("model: queries, keys and values in one tensor give the bits of three") {
+  std::size_t joined = 0;
+  for (const Architecture& row : architectures()) {
+    ModelRequest request = request_for({.name = "joined",
+                                        .architecture = row.name,
+                                        .with_experts = row.feed_forward.empty(),
+                                        .head_dim = 64,
+                                        .type = TensorType::Q8_0,
+                                        .layers = 5,
+                                        .has_optional = true,
+                                        .window = row.windows.full_every > 0 ? 20u : 0u,
+                                        .state_size = 32});
+    if (row.needs_rope_factors) request.rope = make_model::Rope::Divisors;
+    const TemporaryDirectory folder = TemporaryDirectory::create("joined").value();
+    const auto logits = [&](bool joins_heads) {
+      request.joins_heads = joins_heads;
+      const std::string path = folder.file(joins_heads ? "joined.gguf" : "apart.gguf");
+      required(make_model::write_model(request, path, [](auto, auto) {}));
+      return compute_logits(path, matrix_text_below(500, 20), {.arithmetic = Arithmetic::Int8});
+    };
+    CAPTURE(row.name);
+    const std::vector<float> apart = logits(false);
+    CHECK(logits(true) == apart);
+    const GgufFile file = required(GgufFile::open(folder.file("joined.gguf")));
+
+    CHECK((file.find("blk.3.attn_qkv.weight") != nullptr) == !row.has_latent_attention);
+    if (!row.has_latent_attention) ++joined;
+  }
+  CHECK(joined + 1 == architectures().size());
 }
 
 TEST_CASE("model: keys of fused heads have the type of the file, or are floats if it has blocks") {

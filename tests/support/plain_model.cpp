@@ -85,29 +85,33 @@ void PlainModel::divide(const std::string& fused,
   tensors_.erase(found);
   std::size_t n_rows = 0;
   for (const auto& [name, count] : rows) n_rows += count;
-  const std::size_t n_matrices = whole.values.size() / whole.columns / n_rows;
+  const std::size_t columns = fused.ends_with(".bias") ? 1 : whole.columns;
+  const std::size_t n_matrices = whole.values.size() / columns / n_rows;
   auto next = whole.values.begin();
   for (std::size_t i = 0; i < n_matrices; ++i)
     for (const auto& [name, count] : rows) {
       Matrix& part = tensors_[name];
-      part.columns = whole.columns;
-      const auto end = next + static_cast<std::ptrdiff_t>(count * whole.columns);
+      part.columns = columns;
+      const auto end = next + static_cast<std::ptrdiff_t>(count * columns);
       part.values.insert(part.values.end(), next, end);
       next = end;
     }
 }
 
 void PlainModel::divide_fused_tensors() {
-  const std::size_t keys = std::size_t{config_.n_kv_heads} * config_.head_dim;
   for (std::uint32_t layer = 0; layer < config_.n_layers; ++layer) {
-    const auto named = [&](const char* what) {
+    const auto named = [&](const std::string& what) {
       return "blk." + std::to_string(layer) + "." + what;
     };
-    if (config_.layers[layer].mixer == Mixer::Attention)
-      divide(named("attn_qkv.weight"),
-             {{named("attn_q.weight"), std::size_t{config_.n_heads} * config_.head_dim},
-              {named("attn_k.weight"), keys},
-              {named("attn_v.weight"), keys}});
+    const LayerConfig& shape = config_.layers[layer];
+    const std::size_t keys = std::size_t{shape.n_kv_heads} * shape.head_dim;
+    const std::size_t queries =
+        std::size_t{config_.n_heads} * shape.head_dim * (config_.gates_attention ? 2 : 1);
+    for (const char* const kind : {"weight", "bias"})
+      if (shape.mixer == Mixer::Attention)
+        divide(named("attn_qkv.") + kind, {{named("attn_q.") + kind, queries},
+                                           {named("attn_k.") + kind, keys},
+                                           {named("attn_v.") + kind, keys}});
     if (!is_nemotron_ && !tensors_.contains(named("ffn_gate.weight")))
       divide(named("ffn_up.weight"),
              {{named("ffn_gate.weight"), config_.n_ff}, {named("ffn_up.weight"), config_.n_ff}});

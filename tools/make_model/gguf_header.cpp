@@ -271,7 +271,7 @@ std::vector<std::byte> gguf_header(const ModelRequest& request,
   }
   if (part.n_parts > 1) add_part(metadata, part);
 
-  return assemble_header(metadata, plan);
+  return assemble_header(metadata, request.joins_heads ? with_joined_heads(plan) : plan);
 }
 
 }  // namespace leasehold::make_model

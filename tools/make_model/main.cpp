@@ -41,6 +41,7 @@ struct Options {
   bool has_optional = false;
   bool embeds = false;
   bool has_fused_heads = false;
+  bool joins_heads = false;
   std::string adapter;
   std::string adapter_type = "f16";
   float alpha = AdapterRequest{}.alpha;
@@ -90,6 +91,9 @@ void declare(CLI::App& app, Options& options) {
                "each text");
   app.add_flag("--fused-heads", options.has_fused_heads,
                "Write the keys and values of latent attention as one tensor, as older files do");
+  app.add_flag(
+      "--fuse-qkv", options.joins_heads,
+      "Write the queries, keys and values of a layer as one tensor where their types agree");
   const std::string group = "Sizes (required for custom; otherwise they change the shape)";
   app.add_option("--layers", options.layers, "Number of layers")->group(group);
   app.add_option("--embd", options.embd, "Embedding width")->group(group);
@@ -177,6 +181,7 @@ Result<ModelRequest> request_from(const Options& options) {
   request.seed = options.seed;
   request.rope = TRY(rope_from(options.rope));
   request.parts = options.parts;
+  request.joins_heads = options.joins_heads;
   request.has_optional = options.has_optional;
   request.vocabulary = TRY(vocabulary_from(options.vocabulary));
   request.embeds = options.embeds;

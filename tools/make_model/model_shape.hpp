@@ -87,6 +87,7 @@ struct ModelRequest {
   Rope rope = Rope::Plain;
   std::uint32_t parts = 1;  ///< Number of files.
   Vocabulary vocabulary = Vocabulary::SentencePiece;
+  bool joins_heads = false;   ///< The file has the form of with_joined_heads.
   bool has_optional = false;  ///< Also tensors that the architecture may lack.
   bool embeds = false;        ///< Pools the last position, and ends each text with the end token.
 

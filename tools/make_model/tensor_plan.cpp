@@ -139,7 +139,44 @@ class LayerPlanner {
   bool is_fine_ = false;
 };
 
+/// The name with another part, for example "attn_k." instead of "attn_q."; empty without the part.
+std::string renamed(const std::string& name, std::string_view part, std::string_view other) {
+  const std::size_t at = name.find(part);
+  return at == std::string::npos ? "" : std::string(name).replace(at, part.size(), other);
+}
+
+/// Whether these are the queries, keys and values of a layer, and can be joined.
+bool are_joinable(std::span<const PlannedTensor> three) {
+  const PlannedTensor& first = three[0];
+  const auto is_part = [&](const PlannedTensor& tensor, std::string_view part) {
+    return tensor.name == renamed(first.name, "attn_q.", part) && tensor.type == first.type;
+  };
+  const auto fills_its_place = [](const PlannedTensor& tensor) {
+    return tensor.size_bytes() % kAlignment == 0;
+  };
+  return is_part(three[1], "attn_k.") && is_part(three[2], "attn_v.") && fills_its_place(first) &&
+         fills_its_place(three[1]);
+}
+
 }  // namespace
+
+std::vector<PlannedTensor> with_joined_heads(const std::vector<PlannedTensor>& plan) {
+  std::vector<PlannedTensor> all;
+  for (std::span<const PlannedTensor> left = plan; !left.empty();) {
+    PlannedTensor tensor = left[0];
+    const bool is_joined = left.size() >= 3 && are_joinable(left.first<3>());
+    if (is_joined) {
+      const bool is_bias = tensor.name.ends_with(".bias");
+      std::uint64_t& length = is_bias ? tensor.columns : tensor.rows;
+      for (const PlannedTensor& other : left.subspan(1, 2))
+        length += is_bias ? other.columns : other.rows;
+      tensor.name = renamed(tensor.name, "attn_q.", "attn_qkv.");
+    }
+    all.push_back(std::move(tensor));
+    left = left.subspan(is_joined ? 3 : 1);
+  }
+  return all;
+}
 
 std::vector<PlannedTensor> plan_tensors(const ModelRequest& request) {
   const ModelShape& shape = request.shape;

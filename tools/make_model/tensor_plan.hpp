@@ -45,6 +45,11 @@ constexpr std::uint64_t align_up(std::uint64_t size) {
 /// of 256 have Q5_0 instead of Q4_K, and Q8_0 instead of Q6_K.
 std::vector<PlannedTensor> plan_tensors(const ModelRequest& request);
 
+/// The tensors that a file has which joins the queries, keys and values of a layer, and their
+/// biases (kernels/model/file_rows.hpp). The bytes of the file stay the same. Tensors are joined
+/// only if they lie one directly behind the other and have one type.
+std::vector<PlannedTensor> with_joined_heads(const std::vector<PlannedTensor>& plan);
+
 /// Divides a plan into `n_parts` files of about the same size and recomputes the offsets. A part
 /// may be empty.
 std::vector<std::vector<PlannedTensor>> cut_plan(std::vector<PlannedTensor> plan,

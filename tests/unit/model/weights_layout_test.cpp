@@ -209,6 +209,57 @@ TEST_CASE("layout: rows come from a fused tensor if the file has one") {
                 "blk.1.attn_k.weight");
 }
 
+TEST_CASE("layout: a file of any architecture may have queries, keys and values in one tensor") {
+  const auto with_biases = [] {
+    GgufBuilder file = tiny_llama();
+    for (const std::string block : {"blk.0.", "blk.1."})
+      file.tensor(block + "attn_q.bias", TensorType::F32, {32})
+          .tensor(block + "attn_k.bias", TensorType::F32, {16})
+          .tensor(block + "attn_v.bias", TensorType::F32, {16});
+    return file;
+  };
+  const auto joined = [&](const std::string& suffix, GgufBuilder file) {
+    for (const std::string block : {"blk.0.", "blk.1."}) {
+      for (const char* part : {"attn_q", "attn_k", "attn_v"})
+        file.remove_tensor(block + part + suffix);
+      file.tensor(
+          block + "attn_qkv" + suffix, TensorType::F32,
+          suffix == ".bias" ? std::vector<std::uint64_t>{64} : std::vector<std::uint64_t>{32, 64});
+    }
+    return file;
+  };
+  GgufBuilder apart = with_biases();
+  for (const std::string block : {"blk.0.", "blk.1."})
+    for (const auto& [part, rows] : {std::pair("attn_q", 32u), {"attn_k", 16u}, {"attn_v", 16u}})
+      apart.tensor(block + part + ".weight", TensorType::F32, {32, rows});
+  const auto expected = layout_of(apart);
+  REQUIRE(expected.has_value());
+  const GgufBuilder weights_joined = joined(".weight", apart);
+  CHECK(layout_of(weights_joined)->digest == expected->digest);
+  const GgufBuilder both_joined = joined(".bias", weights_joined);
+  const auto both = layout_of(both_joined);
+  REQUIRE(both.has_value());
+  CHECK(both->digest == expected->digest);
+  using Pieces = std::vector<WeightPiece>;
+  CHECK(both->find("blk.1.attn_v.weight")->pieces == Pieces{{"blk.1.attn_qkv.weight", 48, 16}});
+  CHECK(both->find("blk.1.attn_k.bias")->pieces == Pieces{{"blk.1.attn_qkv.bias", 32, 16}});
+  CHECK(layout_of(joined(".bias", apart))->digest == expected->digest);
+
+  const TemporaryFile path(both_joined.bytes());
+  const auto file = GgufFile::open(path.path());
+  REQUIRE(file.has_value());
+  const auto all = file->data(*file->find("blk.1.attn_qkv.bias"));
+  std::vector<std::byte> values(15 * 4);
+  REQUIRE(read_weight(*file, *both->find("blk.1.attn_v.bias"), 4, values));
+  CHECK(std::ranges::equal(values, all.last(15 * 4)));
+  check_refused(GgufBuilder(both_joined).tensor("blk.1.attn_qkv.bias", TensorType::F32, {63}),
+                Errc::FileCorrupt, "blk.1.attn_qkv.bias has 1 rows of 63");
+  check_refused(GgufBuilder(both_joined).tensor("blk.1.attn_qkv.bias", TensorType::F16, {64}),
+                Errc::UnsupportedModel, "blk.1.attn_q.bias is F16");
+  check_refused(GgufBuilder(both_joined).tensor("blk.0.attn_q.weight", TensorType::F32, {32, 32}),
+                Errc::MissingWeight, "blk.0.attn_k.weight");
+}
+
 TEST_CASE("layout: experts may be fused, or in a tensor each") {
   GgufBuilder fused = experts();
   GgufBuilder apart = experts();
