@@ -19,6 +19,13 @@ constexpr std::uint32_t kComparedRows = 64;
 // large enough for a position to compare in the second half
 constexpr std::uint32_t kLeastWindow = 4;
 
+/// The context that the peer gives a window: a multiple of 256. It decides about the divisors of a
+/// rotation that has two sets (longrope).
+constexpr std::uint32_t context_of(std::uint32_t window) {
+  constexpr std::uint32_t kMultiple = 256;
+  return (window + kMultiple - 1) / kMultiple * kMultiple;
+}
+
 /// Properties of a file that are known before the peer runs.
 struct ComparedFile {
   std::uint32_t n_vocab;
@@ -58,7 +65,10 @@ class Comparison {
                          .kv_type = config.reference_kv_type,
                          .arithmetic = Arithmetic::F32,
                          .max_rows = kComparedRows,
-                         .positions = config.window};
+                         .positions = config.window,
+                         .modify_config = [window = config.window](ModelConfig& model) {
+                           model.n_context = std::min(model.n_context, context_of(window));
+                         }};
     auto reference = TRY(load_adapted(config, options));
     options.kv_type = config.kv_type;
     options.arithmetic = config.arithmetic;

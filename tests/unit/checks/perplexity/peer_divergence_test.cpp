@@ -64,6 +64,19 @@ TEST_CASE("peer divergence: a peer that computes as the reference is far nearer 
   CHECK(file.difference_error < file.ours);
 }
 
+TEST_CASE("peer divergence: the window's context decides about the divisors, as in the peer") {
+  Subject subject;
+  subject.config.model_path = test_data_path("models-2026/tiny-phi3-short-f32.gguf");
+  subject.config.arithmetic = Arithmetic::F32;
+  const auto peer_in = [&](std::uint32_t context) {
+    subject.write(testing::computed_file(subject.config.model_path, story(), kWindow, KvType::F32,
+                                         Arithmetic::F32, context));
+    return testing::required(subject.compared()).peer;
+  };
+  CHECK(peer_in(256) < kCodeStep * kCodeStep);
+  CHECK(peer_in(8192) > 0.1);  // beyond the original context of 4096
+}
+
 TEST_CASE("peer divergence: positions that are one off are far from the reference") {
   const Subject subject;
   testing::PeerFile file = peer_file(KvType::F16, Arithmetic::Int8);

@@ -52,17 +52,20 @@ struct PeerFile {
 
 /// What a peer writes that computes as this engine does.
 inline PeerFile computed_file(const std::string& model_path, const std::string& text,
-                              std::uint32_t window, KvType kv_type, Arithmetic arithmetic) {
+                              std::uint32_t window, KvType kv_type, Arithmetic arithmetic,
+                              std::uint32_t context = 256) {
   const auto tokenizer = required(Tokenizer::from_metadata(required(GgufFile::open(model_path))));
   PeerFile file{.window = static_cast<std::int32_t>(window),
                 .tokens = required(tokenizer.encode(text))};
   file.n_vocab = static_cast<std::int32_t>(tokenizer.n_vocab());
   file.windows = static_cast<std::int32_t>(file.tokens.size() / window);
   file.tokens.resize(file.tokens.size() / window * window);
-  const auto model = required(LocalModel::load({.model_path = model_path,
-                                                .kv_type = kv_type,
-                                                .arithmetic = arithmetic,
-                                                .positions = window}));
+  const auto model = required(LocalModel::load(
+      {.model_path = model_path,
+       .kv_type = kv_type,
+       .arithmetic = arithmetic,
+       .positions = window,
+       .modify_config = [context](ModelConfig& config) { config.n_context = context; }}));
   for (std::size_t at = 0; at < file.tokens.size(); at += window) {
     model->restart(0);
     for (std::uint32_t i = 0; i + 1 < window; ++i) {
