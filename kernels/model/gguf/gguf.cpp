@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "common/cli/suggest.hpp"
 #include "common/expects.hpp"
 
 namespace leasehold {
@@ -37,6 +38,19 @@ Result<FileIdentity> identity_from(const struct stat& status, const std::string&
                       .size_bytes = static_cast<std::uint64_t>(status.st_size),
                       .mtime_ns = nanoseconds(status.st_mtim),
                       .ctime_ns = nanoseconds(status.st_ctim)};
+}
+
+/// The key of the file that is most similar to a missing one, among those of the same family;
+/// empty if none is similar.
+std::string nearest_key(const GgufDirectory& directory, std::string_view missing) {
+  constexpr std::size_t kMostKeys = 256;  // each comparison takes quadratic time
+  constexpr std::size_t kLongestKey = 64;
+  const std::string_view family = missing.substr(0, missing.find('.') + 1);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : directory.metadata)
+    if (keys.size() < kMostKeys && key.size() <= kLongestKey && key.starts_with(family))
+      keys.emplace_back(key);
+  return missing.size() <= kLongestKey ? nearest(missing, keys) : "";
 }
 
 }  // namespace
@@ -148,9 +162,11 @@ bool GgufFile::has(std::string_view key) const {
 
 Result<GgufValue> GgufFile::value(std::string_view key) const {
   const auto entry = directory_.metadata.find(key);
-  if (entry == directory_.metadata.end())
-    return fail(Errc::FileCorrupt, fmt::format("{}: the metadata has no {}", path_, key));
-  return entry->second;
+  if (entry != directory_.metadata.end()) return entry->second;
+  const std::string similar = nearest_key(directory_, key);
+  return fail(Errc::FileCorrupt,
+              fmt::format("{}: the metadata has no {}{}; convert the model again", path_, key,
+                          similar.empty() ? "" : fmt::format(" (the nearest is {})", similar)));
 }
 
 }  // namespace leasehold

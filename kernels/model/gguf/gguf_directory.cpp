@@ -117,6 +117,25 @@ std::string supported_types() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// " (the nearest is Q2_K)": the supported type with about as many bits; empty for a number whose
+/// bits are not known.
+std::string nearest_type(std::uint32_t number) {
+  struct Nearest {
+    std::string_view unsupported;
+    TensorType type;
+  };
+  constexpr Nearest kNearest[] = {
+      {"Q8_1", TensorType::Q8_0},    {"Q8_K", TensorType::Q8_0},  {"IQ2_XXS", TensorType::Q2_K},
+      {"IQ2_XS", TensorType::Q2_K},  {"IQ2_S", TensorType::Q2_K}, {"IQ1_S", TensorType::Q2_K},
+      {"IQ1_M", TensorType::Q2_K},   {"TQ1_0", TensorType::Q2_K}, {"TQ2_0", TensorType::Q2_K},
+      {"IQ3_XXS", TensorType::Q3_K}, {"IQ3_S", TensorType::Q3_K}, {"F64", TensorType::F32}};
+  constexpr std::uint32_t kNvfp4 = 40;  // blocks of 16 values of 4 bits
+  const auto* found = std::ranges::find(kNearest, gguf_type_name(number), &Nearest::unsupported);
+  if (found == std::end(kNearest) && number != kNvfp4) return "";
+  return fmt::format(" (the nearest is {})",
+                     name(number == kNvfp4 ? TensorType::MXFP4 : found->type));
+}
+
 Result<TensorType> take_tensor_type(GgufCursor& in, std::string_view tensor,
                                     std::string_view path) {
   const auto number = TRY(in.take<std::uint32_t>("tensor type"));
@@ -124,12 +143,12 @@ Result<TensorType> take_tensor_type(GgufCursor& in, std::string_view tensor,
   const std::string_view known = gguf_type_name(number);
   return fail(
       Errc::UnsupportedModel,
-      fmt::format("{}: tensor {} has type {}; this build computes with {}: convert the model "
+      fmt::format("{}: tensor {} has type {}{}; this build computes with {}: convert the model "
                   "to one of them",
                   path, tensor,
                   known.empty() ? fmt::format("number {}, which this build does not know", number)
                                 : std::string(known),
-                  supported_types()));
+                  nearest_type(number), supported_types()));
 }
 
 /// The offset is relative to the tensor data, whose start is not known yet.

@@ -31,6 +31,16 @@ TEST_CASE("config: a llama's metadata is read") {
                     .tied_embeddings = false});
 }
 
+TEST_CASE("config: a missing key is named, with the most similar one of its family") {
+  const auto refusal = [](GgufBuilder file) {
+    return config_of(file.remove("llama.embedding_length")).error().detail;
+  };
+  CHECK_THAT(refusal(tiny_llama()),
+             Catch::Contains("the metadata has no llama.embedding_length; convert"));
+  CHECK_THAT(refusal(tiny_llama().set("llama.embeding_length", 32u)),
+             Catch::Contains("no llama.embedding_length (the nearest is llama.embeding_length)"));
+}
+
 TEST_CASE("config: missing keys have the defaults of the format") {
   const auto config = config_of(tiny_llama()
                                     .remove("general.name")
