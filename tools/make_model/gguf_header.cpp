@@ -83,6 +83,10 @@ void add_experts(Metadata& metadata, const ModelRequest& request) {
     metadata.add(key("expert_shared_feed_forward_length"), request.shared_width());
   if (shape.dense_layers > 0) metadata.add(key("leading_dense_block_count"), shape.dense_layers);
   const Architecture& row = request.row();
+  if (row.has_shared_expert && !row.feed_forward.empty() && !row.has_latent_attention) {
+    metadata.add(key("expert_shared_count"), 1u);  // llama.cpp loads some families only with these
+    metadata.add(key("interleave_moe_layer_step"), 1u);
+  }
   if (row.expert_gating != ExpertGating::Sigmoid && !row.reads_expert_gating) return;
   metadata.add(key("expert_gating_func"), 2u);
   if (!row.reads_expert_weights_norm) return;  // other programs do not scale their weights
@@ -128,7 +132,7 @@ void add_layers(Metadata& metadata, const ModelRequest& request) {
   }
   if (request.layer_shape.shared_layers > 0)
     metadata.add(key("attention.shared_kv_layers"), request.layer_shape.shared_layers);
-  if (request.layer_shape.layer_embd > 0)
+  if (request.row().has_layer_embeddings)  // llama.cpp loads no such family without the key
     metadata.add(key("embedding_length_per_layer_input"), request.layer_shape.layer_embd);
 }
 
@@ -206,6 +210,9 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key(centers ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
                is_llama ? 1e-5f : 1e-6f);
   if (request.row().multiplies_logits) metadata.add(key("logit_scale"), kLogitScale);
+  if (request.row().has_scales) metadata.add(key("logit_scale"), 1.0f);  // llama.cpp needs one
+  if (request.row().mixers.excludes_feed_forward)                        // and this
+    metadata.add(key("attention.layer_norm_epsilon"), 1e-6f);
   metadata.add(key("rope.dimension_count"), request.rope_dim());
   metadata.add(key("rope.freq_base"), is_llama ? 1e4f : 1e6f);
   add_rope(metadata, request);
