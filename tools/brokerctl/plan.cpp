@@ -82,14 +82,15 @@ std::string text_of(const CapacityPlan& plan, const PlanOptions& options) {
                                   : "weights, draft, KV of all, a step");
   row("memory", plan.memory_bytes, options.memory_bytes > 0 ? "--memory" : "available here");
   const std::string verdict =
-      plan.fits()
-          ? fmt::format("\nIt fits, with {} left.\n",
-                        bytes_text(plan.memory_bytes - plan.needed_bytes()))
-          : fmt::format(
-                "\nIt does not fit: {} are missing. Use fewer tenants, a shorter "
-                "--context, or a smaller model.{}\n",
-                bytes_text(plan.needed_bytes() - plan.memory_bytes),
-                request.draft_model.empty() ? "" : " A lower --max-batch-size leaves the draft less to keep.");
+      plan.fits() ? fmt::format("\nIt fits, with {} left.\n",
+                                bytes_text(plan.memory_bytes - plan.needed_bytes()))
+                  : fmt::format(
+                        "\nIt does not fit: {} are missing. Use fewer tenants, a shorter "
+                        "--context, or a smaller model.{}\n",
+                        bytes_text(plan.needed_bytes() - plan.memory_bytes),
+                        request.draft_model.empty()
+                            ? ""
+                            : " A lower --max-batch-size leaves the draft less to keep.");
   return cli::render(table) + verdict + (plan.fits() ? advice(plan, request) : "");
 }
 

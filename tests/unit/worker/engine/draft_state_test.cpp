@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <optional>
 #include <set>
+#include <vector>
 
+#include "ipc/region/mapping.hpp"
+#include "ipc/region/memory_object.hpp"
 #include "tests/support/required.hpp"
 
 namespace leasehold::testing {
