@@ -23,6 +23,13 @@ LaunchStatus Backend::cap_products(const LaunchContext& context, const Projectio
   return status;
 }
 
+LaunchStatus Backend::prepare_and_attend(const LaunchContext& context, const HeadsArgs& heads,
+                                         const AttentionArgs& attention_args) {
+  LaunchStatus status = prepare_heads(context, heads);
+  if (!status.none_live()) status &= attention(context, attention_args);
+  return status;
+}
+
 LaunchStatus Backend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
   const MatmulArgs wide[] = {args.gate, args.up};
   const bool has_up = bool{args.up.weight.data};

@@ -142,6 +142,12 @@ class Backend {
   /// backend may fuse them; the contents of x are then undefined if a norm or SwiGLU computes it.
   virtual LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args);
 
+  /// Prepares the heads, then attends, by default as one launch each. Both have the same layout and
+  /// queries. A backend may fuse them; the contents of the queries, keys and values are then
+  /// undefined.
+  virtual LaunchStatus prepare_and_attend(const LaunchContext& context, const HeadsArgs& heads,
+                                          const AttentionArgs& attention);
+
   /// Runs gate and up as one projection and down as another, by default. A backend may fuse them;
   /// the contents of x and of the outputs of gate and up are then undefined.
   virtual LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args);

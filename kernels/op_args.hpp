@@ -149,6 +149,9 @@ struct AttentionArgs {
   /// [n_heads]: a score per head that takes part in the softmax and has no value (Xiao et al. 2023,
   /// attention sinks); empty means none.
   Leased<const float> sinks = {};
+  /// The matrix that multiplies `out` next, for whose sake a backend may also store `out` in
+  /// another form; null: unknown.
+  const WeightMatrix* next = nullptr;
 };
 
 /// Prepares queries, keys and values for attention, in this order: normalise each head of queries

@@ -142,35 +142,6 @@ LaunchStatus CudaBackend::low_rank(const LaunchContext& context, const LowRankAr
   });
 }
 
-LaunchStatus CudaBackend::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
-  cuda_->prepared.overwrite(args.q);
-  const auto plan_heads = [&](const PlanContext& plan, const LaunchPermit& permit) {
-    return plan_rope_kv_append(
-        {.gate = plan.gate,
-         .kv = device::KvAddressing::of(args.layout, cuda_->step().block_tables(args.layout.group)),
-         .q = args.q,
-         .k = args.k,
-         .v = args.layout.is_latent() ? nullptr : args.v,
-         .q_norm = open_or_null(permit, args.query_norm),
-         .k_norm = open_or_null(permit, args.key_norm),
-         .cos_sin =
-             args.uses_window_angles ? cuda_->step().window_cos_sin() : cuda_->step().cos_sin(),
-         .query_scales = args.query_scales != nullptr ? cuda_->step().query_scales() : nullptr,
-         .n_heads = args.n_heads,
-         .n_kv_heads = args.k != nullptr ? args.layout.n_kv_heads : 0,
-         .head_dim = args.layout.head_dim,
-         .value_dim = args.layout.value_dim(),
-         .norms_values = args.norms_values ? 1u : 0u,
-         .rope_begin = args.rope_begin(),
-         .rope_dim = args.rope_dim,
-         .epsilon = args.epsilon,
-         .style = args.style},
-        plan.n_rows);
-  };
-  return cuda_->runner->launch_one(
-      context, label(context, LaunchSite::KvAppend, Touches::TenantMemory), plan_heads);
-}
-
 LaunchStatus CudaBackend::swiglu(const LaunchContext& context, const SwiGluArgs& args,
                                  RowForm next) {
   cuda_->prepared.overwrite(args.gate, args.width, next);

@@ -56,9 +56,15 @@ class CudaBackend final : public Backend {
   }
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
   LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override;
-  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
+    return attention_.prepare_heads(context, args);
+  }
   LaunchStatus attention(const LaunchContext& context, const AttentionArgs& args) override {
     return attention_.run(context, args);
+  }
+  LaunchStatus prepare_and_attend(const LaunchContext& context, const HeadsArgs& heads,
+                                  const AttentionArgs& attention) override {
+    return attention_.prepare_and_run(context, heads, attention);
   }
   /// With experts, one row here holds the rows of all items of a step's row, and no operator reads
   /// its prepared form.

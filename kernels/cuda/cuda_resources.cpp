@@ -125,12 +125,13 @@ void PreparedArray::clear(Launcher& launcher) {
 }
 
 Result<BlockScratch> BlockScratch::create(Launcher& launcher, const DeviceProperties& card,
-                                          std::uint32_t max_logit_rows) {
+                                          const BackendLimits& limits) {
   BlockScratch made;
-  made.n_counters_ = counter_count(card);
+  // A split matmul counts by tiles, attention by rows.
+  made.n_counters_ = std::max(counter_count(card), limits.max_rows);
   made.partials_ = TRY(launcher.zeroed_buffer(max_split_bytes(card)));
-  made.counters_ = TRY(
-      launcher.zeroed_buffer(aligned((made.n_counters_ + max_logit_rows) * sizeof(std::uint32_t))));
+  made.counters_ = TRY(launcher.zeroed_buffer(
+      aligned((made.n_counters_ + limits.max_logit_rows) * sizeof(std::uint32_t))));
   return made;
 }
 
@@ -144,7 +145,7 @@ Result<std::unique_ptr<CudaResources>> CudaResources::create(const Context& cont
   made->runner = TRY(StepRunner::create(context, limits, gate, std::move(options)));
   TRY(probe_device(context, *made));
   made->prepared = TRY(PreparedArray::create(made->launcher(), limits, made->rows));
-  made->blocks = TRY(BlockScratch::create(made->launcher(), made->card, limits.max_logit_rows));
+  made->blocks = TRY(BlockScratch::create(made->launcher(), made->card, limits));
   return made;
 }
 

@@ -56,12 +56,13 @@ class PreparedArray {
 class BlockScratch {
  public:
   static Result<BlockScratch> create(Launcher& launcher, const DeviceProperties& card,
-                                     std::uint32_t max_logit_rows);
+                                     const BackendLimits& limits);
 
   /// Sums of split matmuls, or data that the blocks of a row share.
   float* partials() const { return reinterpret_cast<float*>(partials_.data()); }
-  /// [counter_count], zero between launches.
+  /// [n_counters], zero between launches.
   std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(counters_.data()); }
+  std::uint32_t n_counters() const { return n_counters_; }
   /// [max_logit_rows], zero between launches.
   std::uint32_t* logit_counters() const { return counters() + n_counters_; }
   RowParts row_parts() const {

@@ -24,7 +24,7 @@ struct GridSize {
 /// A kernel's one parameter block, by value.
 class KernelParams {
  public:
-  static constexpr std::size_t kMaxBytes = 256;
+  static constexpr std::size_t kMaxBytes = 512;
 
   template <class Params>
     requires(std::is_trivially_copyable_v<Params> && sizeof(Params) <= kMaxBytes)

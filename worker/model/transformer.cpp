@@ -80,8 +80,10 @@ class Transformer::Pass {
   /// Changes the rows of x from the output of the previous layer to that of this one.
   void run_layer(std::uint32_t index) {
     const LayerWeights& layer = use_layer(index);
+    prepares_with_attention_ = !model_.config_.is_parallel;
     mix_rows(layer);
     finish_layer(layer);
+    prepares_with_attention_ = false;
   }
 
   void finish_layer(const LayerWeights& layer) {
@@ -157,7 +159,8 @@ class Transformer::Pass {
       latent(layer).queries_and_keys(norm_of(LaunchSite::AttentionNorm, layer.attention_norm));
     else
       project_heads(layer);
-    prepare_heads(layer);
+    if (prepares_with_attention_) return;
+    launch([&](Backend& b) { return b.prepare_heads(context_, heads_of(layer)); });
   }
 
   void project_heads(const LayerWeights& layer) {
@@ -234,47 +237,47 @@ class Transformer::Pass {
     launch([&](Backend& b) { return b.rms_norm(context_, norm); });
   }
 
-  void prepare_heads(const LayerWeights& layer) {
+  HeadsArgs heads_of(const LayerWeights& layer) {
     const bool has_window_angles =
         model_.window_angles_ && model_.config_.windows.limits(context_.layer);
     const RopeConfig& rope = has_window_angles ? *model_.config_.window_rope : model_.config_.rope;
     const AngleTable& angles = has_window_angles ? *model_.window_angles_ : model_.angles_;
-    const bool rotates = is_rotated(model_.config_, context_.layer);
-    const bool stores_kv = shape().stores_kv();
     const auto head_norm = [&](Leased<const float> weight) {
       return layer.norms_all_heads ? Leased<const float>{} : weight;
     };
-    launch([&](Backend& b) {
-      return b.prepare_heads(context_, {.layout = kv_layer(),
-                                        .q = q(),
-                                        .k = stores_kv ? s().k : nullptr,
-                                        .v = stores_kv ? s().v : nullptr,
-                                        .n_heads = model_.config_.n_heads,
-                                        .query_norm = head_norm(layer.query_norm),
-                                        .key_norm = head_norm(layer.key_norm),
-                                        .norms_values = model_.config_.norms_values,
-                                        .epsilon = model_.config_.head_epsilon,
-                                        .rope_dim = rotates ? rope.dim : 0,
-                                        .style = rope.style,
-                                        .cos_sin = angles.cos_sin.data() + first_row_ * rope.dim,
-                                        .query_scales = query_scales(),
-                                        .uses_window_angles = has_window_angles,
-                                        .block_tables = block_tables()});
-    });
+    return {.layout = kv_layer(),
+            .q = q(),
+            .k = shape().stores_kv() ? s().k : nullptr,
+            .v = shape().stores_kv() ? s().v : nullptr,
+            .n_heads = model_.config_.n_heads,
+            .query_norm = head_norm(layer.query_norm),
+            .key_norm = head_norm(layer.key_norm),
+            .norms_values = model_.config_.norms_values,
+            .epsilon = model_.config_.head_epsilon,
+            .rope_dim = is_rotated(model_.config_, context_.layer) ? rope.dim : 0,
+            .style = rope.style,
+            .cos_sin = angles.cos_sin.data() + first_row_ * rope.dim,
+            .query_scales = query_scales(),
+            .uses_window_angles = has_window_angles,
+            .block_tables = block_tables()};
   }
 
   void attend(const LayerWeights& layer) {
+    const ModelConfig& config = model_.config_;
+    const bool is_multiplied_next = config.latent.rank == 0 && !layer.attention_gate.data;
+    const AttentionArgs args{.layout = kv_layer(),
+                             .q = q(),
+                             .out = s().attention,
+                             .n_heads = config.n_heads,
+                             .scale = config.scales.attention,
+                             .block_tables = block_tables(),
+                             .window = config.windows.of(context_.layer),
+                             .softcap = config.softcaps.attention,
+                             .sinks = layer.sinks,
+                             .next = is_multiplied_next ? &layer.attention_output : nullptr};
     launch([&](Backend& b) {
-      const ModelConfig& config = model_.config_;
-      return b.attention(context_, {.layout = kv_layer(),
-                                    .q = q(),
-                                    .out = s().attention,
-                                    .n_heads = config.n_heads,
-                                    .scale = config.scales.attention,
-                                    .block_tables = block_tables(),
-                                    .window = config.windows.of(context_.layer),
-                                    .softcap = config.softcaps.attention,
-                                    .sinks = layer.sinks});
+      return prepares_with_attention_ ? b.prepare_and_attend(context_, heads_of(layer), args)
+                                      : b.attention(context_, args);
     });
   }
 
@@ -339,6 +342,7 @@ class Transformer::Pass {
   LaunchContext context_;
   std::vector<std::uint32_t> read_rows_;  // ascending
   std::size_t first_row_ = 0;             // index of context_.rows in input_.rows
+  bool prepares_with_attention_ = false;  // the rows of attention are all rows of the layer
   SequenceMask live_;
 };
 

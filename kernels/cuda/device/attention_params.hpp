@@ -1,11 +1,14 @@
-/// Parameters of attention in two launches: partitions, then their merge. C++20-clean.
+/// Parameters of attention in two launches, partitions and their merge, or in one for rows of
+/// different sequences. C++20-clean.
 ///
 /// Partial results are [n_rows, n_heads, n_partitions], counted from first_row: two floats each in
 /// `max_sum`, value_dim floats each in `acc`.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"
+#include "kernels/cuda/device/int8/int8_rows.hpp"
 #include "kernels/cuda/device/kv_addressing.hpp"
+#include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/device/tiles.hpp"
 
 namespace leasehold::device {
@@ -81,5 +84,22 @@ struct AttentionMergeParams {
   std::uint32_t window;           ///< See AttentionParams.
   const float* sinks;             ///< [n_heads], or null
 };
+
+/// Heads, partitions and merge in one launch, for rows of different sequences. Blocks prepare their
+/// own queries, so `heads.q` does not change.
+struct DecodeAttentionParams {
+  AttentionParams attention;
+  RopeKvAppendParams heads;
+  AttentionMergeParams merge;
+  Int8Rows rounded;         ///< A third output; none if `q` is null.
+  std::uint32_t* counters;  ///< [rows of the grid], zero before and after.
+};
+
+/// The most partitions of a row that one block merges with all of the row's heads.
+inline constexpr std::uint32_t kMaxDecodePartitions = 32;
+/// Dynamic shared memory of a block that merges `n_heads` heads.
+LEASEHOLD_HD constexpr std::uint32_t merge_shared_bytes(std::uint32_t n_heads) {
+  return n_heads * (kMaxDecodePartitions * 2 + 1) * static_cast<std::uint32_t>(sizeof(float));
+}
 
 }  // namespace leasehold::device

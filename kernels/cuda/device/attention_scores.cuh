@@ -81,16 +81,20 @@ __device__ __forceinline__ float dot_by_four_lanes(const KvRows<Stored>& key, co
 /// The layout of a block's shared memory. Scores are [kTile queries][256 positions].
 struct AttentionShared {
   float* queries;
+  float* newest;  ///< The newest key and value, if the block prepares them.
   float* scores;
   std::byte* rows;  ///< Two buffers of tile_positions rows.
 };
 
-template <int kTile>
+/// kNewest: rows of `newest`, 0 or 2.
+template <int kTile, int kNewest = 0>
 __device__ __forceinline__ AttentionShared shared_of(const AttentionParams& p) {
   auto* floats = reinterpret_cast<float*>(dynamic_shared());
+  const std::uint32_t width = 8 * octets(p.head_dim);
   AttentionShared shared;
   shared.queries = floats;
-  shared.scores = floats + kTile * 8 * octets(p.head_dim);
+  shared.newest = floats + kTile * width;
+  shared.scores = shared.newest + kNewest * width;
   shared.rows = reinterpret_cast<std::byte*>(shared.scores + kTile * kPartitionPositions);
   return shared;
 }

@@ -37,16 +37,21 @@ __device__ __forceinline__ bool block_engine_is_stopped(const KernelGate& gate) 
   __syncthreads();
   return stopped != 0;
 }
-/// Whether the engine runs and the row's sequence is live.
-__device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::uint32_t row) {
-  __shared__ std::uint32_t live;
+/// What the mirror says of a row: the engine is stopped, the row's sequence is dead, or it is live.
+enum class RowState : std::uint32_t { Stopped, Dead, Live };
+/// The whole block must call this function, once: it is a barrier.
+__device__ __forceinline__ RowState block_row_state(const KernelGate& gate, std::uint32_t row) {
+  __shared__ RowState state;
   if (threadIdx.x == 0) {
     const bool is_stopped = engine_is_stopped(gate);  // load both, so that the loads overlap
     const bool is_live = row_is_live(gate, row);
-    live = !is_stopped && is_live ? 1 : 0;
+    state = is_stopped ? RowState::Stopped : is_live ? RowState::Live : RowState::Dead;
   }
   __syncthreads();
-  return live != 0;
+  return state;
+}
+__device__ __forceinline__ bool block_row_is_live(const KernelGate& gate, std::uint32_t row) {
+  return block_row_state(gate, row) == RowState::Live;
 }
 
 /// The result of a block's arrival, after the block has stored its part of a result.

@@ -26,16 +26,27 @@ constexpr std::uint64_t kGrainFloats = 4;
 std::uint64_t partials_per_row(const AttentionArgs& args, std::uint32_t longest) {
   return std::uint64_t{args.n_heads} * partition_count(longest);
 }
+std::uint64_t max_sum_floats_per_row(const AttentionArgs& args, std::uint32_t longest) {
+  const std::uint64_t floats = 2 * partials_per_row(args, longest);
+  return (floats + kGrainFloats - 1) / kGrainFloats * kGrainFloats;
+}
 
-/// A score kernel: its names, its queries per tile and per thread.
-struct AttentionKernel {
-  const char* f16;
-  const char* f32;
-  const char* q8_0;
-  std::uint32_t queries;
-  std::uint32_t threads;
+/// The partial results of `n_rows` rows from `first_row` on.
+device::AttentionPartials partials_of(const AttentionArgs& args, const AttentionPlanInput& input,
+                                      std::uint32_t n_rows, std::uint32_t first_row) {
+  return {.max_sum = input.scratch,
+          .acc = input.scratch + n_rows * max_sum_floats_per_row(args, input.longest),
+          .n_partitions = partition_count(input.longest),
+          .first_row = first_row};
+}
 
-  constexpr const char* name(KvType type) const {
+/// The names of a kernel by the type of keys and values.
+struct StoredTypeNames {
+  const char* f16 = nullptr;
+  const char* f32 = nullptr;
+  const char* q8_0 = nullptr;
+
+  constexpr const char* of(KvType type) const {
     switch (type) {
       case KvType::F32:
         return f32;
@@ -47,21 +58,45 @@ struct AttentionKernel {
     return nullptr;
   }
 };
-constexpr std::uint32_t kThreadsPerQuery = device::kThreadsPerQuery;
-constexpr AttentionKernel kOne{"lh_attention_f16_q1", "lh_attention_f32_q1", "lh_attention_q8_0_q1",
-                               1, kThreadsPerQuery};
-constexpr AttentionKernel kOneWide{"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide",
-                                   "lh_attention_q8_0_q1_wide", 1, 4 * kThreadsPerQuery};
-constexpr AttentionKernel kFour{"lh_attention_f16_q4", "lh_attention_f32_q4",
-                                "lh_attention_q8_0_q4", 4, 4 * kThreadsPerQuery};
-constexpr AttentionKernel kEight{"lh_attention_f16_q8", "lh_attention_f32_q8",
-                                 "lh_attention_q8_0_q8", 8, 4 * kThreadsPerQuery};
-constexpr AttentionKernel kEightOfRows{"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows",
-                                       "lh_attention_q8_0_q8_rows", 8, 2 * kThreadsPerQuery};
 
-constexpr AttentionKernel kEightOfWideHeads{"lh_attention_f16_q8_heads",
-                                            "lh_attention_f32_q8_heads",
-                                            "lh_attention_q8_0_q8_heads", 8, 4 * kThreadsPerQuery};
+/// A score kernel: its queries per tile, its threads, and its names. `decode` also prepares heads
+/// and merges; kernels for several rows of a sequence and for wide heads have no such form.
+struct AttentionKernel {
+  std::uint32_t queries;
+  std::uint32_t threads;
+  StoredTypeNames partitions;
+  StoredTypeNames decode = {};
+};
+constexpr std::uint32_t kThreadsPerQuery = device::kThreadsPerQuery;
+constexpr AttentionKernel kOne{
+    1,
+    kThreadsPerQuery,
+    {"lh_attention_f16_q1", "lh_attention_f32_q1", "lh_attention_q8_0_q1"},
+    {"lh_attention_decode_f16_q1", "lh_attention_decode_f32_q1", "lh_attention_decode_q8_0_q1"}};
+constexpr AttentionKernel kOneWide{
+    1,
+    4 * kThreadsPerQuery,
+    {"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide", "lh_attention_q8_0_q1_wide"},
+    {"lh_attention_decode_f16_q1_wide", "lh_attention_decode_f32_q1_wide",
+     "lh_attention_decode_q8_0_q1_wide"}};
+constexpr AttentionKernel kFour{
+    4,
+    4 * kThreadsPerQuery,
+    {"lh_attention_f16_q4", "lh_attention_f32_q4", "lh_attention_q8_0_q4"},
+    {"lh_attention_decode_f16_q4", "lh_attention_decode_f32_q4", "lh_attention_decode_q8_0_q4"}};
+constexpr AttentionKernel kEight{
+    8,
+    4 * kThreadsPerQuery,
+    {"lh_attention_f16_q8", "lh_attention_f32_q8", "lh_attention_q8_0_q8"},
+    {"lh_attention_decode_f16_q8", "lh_attention_decode_f32_q8", "lh_attention_decode_q8_0_q8"}};
+constexpr AttentionKernel kEightOfRows{
+    8,
+    2 * kThreadsPerQuery,
+    {"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows", "lh_attention_q8_0_q8_rows"}};
+constexpr AttentionKernel kEightOfWideHeads{
+    8,
+    4 * kThreadsPerQuery,
+    {"lh_attention_f16_q8_heads", "lh_attention_f32_q8_heads", "lh_attention_q8_0_q8_heads"}};
 
 /// The heads and rows that share a block, and the kernel for that shape.
 struct TileShape {
@@ -86,20 +121,68 @@ TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
   return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
 }
 
-/// The shared memory of a block: queries, scores, and two buffers of keys or values.
-std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t queries, std::uint32_t positions) {
-  const std::uint32_t floats =
-      queries * (8 * device::octets(layout.head_dim) + kPartitionPositions);
-  return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
+/// The shared memory of a block: queries, the newest key and value if it prepares them, scores, and
+/// two buffers of keys or values.
+struct BlockShape {
+  std::uint32_t queries;
+  std::uint32_t newest;  ///< Rows of `queries`' width.
+
+  std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t positions) const {
+    const std::uint32_t floats =
+        (queries + newest) * 8 * device::octets(layout.head_dim) + queries * kPartitionPositions;
+    return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
+  }
+  std::uint32_t tile_positions(const KvLayer& layout) const {
+    const std::uint32_t least =
+        layout.type == KvType::F32 ? kMinTilePositionsF32 : kMinTilePositions;
+    std::uint32_t positions = kMaxTilePositions;
+    while (positions > least && shared_bytes(layout, positions) > kSharedBytes) positions /= 2;
+    ensures(shared_bytes(layout, positions) <= kSharedBytes, "a block fits every card");
+    return positions;
+  }
+};
+
+device::AttentionParams partition_params(const PlanContext& context, const AttentionArgs& args,
+                                         const AttentionPlanInput& input,
+                                         const device::AttentionPartials& partials,
+                                         const TileShape& tile, std::uint32_t positions) {
+  return {.gate = context.gate,
+          .kv = device::KvAddressing::of(args.layout, input.tables),
+          .partials = partials,
+          .q = args.q,
+          .n_heads = args.n_heads,
+          .n_kv_heads = args.layout.n_kv_heads,
+          .head_dim = args.layout.head_dim,
+          .value_dim = args.layout.value_dim(),
+          .heads_per_tile = tile.heads,
+          .tiles_per_kv_head = tile.tiles_per_kv_head,
+          .rows_per_tile = tile.rows,
+          .tile_positions = positions,
+          .window = args.window,
+          .scale = args.scale,
+          .softcap = args.softcap};
 }
 
-std::uint32_t tile_positions(const KvLayer& layout, std::uint32_t queries) {
-  const std::uint32_t least = layout.type == KvType::F32 ? kMinTilePositionsF32 : kMinTilePositions;
-  std::uint32_t positions = kMaxTilePositions;
-  while (positions > least && shared_bytes(layout, queries, positions) > kSharedBytes)
-    positions /= 2;
-  ensures(shared_bytes(layout, queries, positions) <= kSharedBytes, "a block fits every card");
-  return positions;
+device::AttentionMergeParams merge_params(const PlanContext& context, const AttentionArgs& args,
+                                          const AttentionPlanInput& input,
+                                          const device::AttentionPartials& partials,
+                                          std::uint32_t heads_per_block) {
+  return {.gate = context.gate,
+          .partials = partials,
+          .out = args.out,
+          .tiles = input.prepared.tiles,
+          .n_heads = args.n_heads,
+          .value_dim = args.layout.value_dim(),
+          .heads_per_block = heads_per_block,
+          .window = args.window,
+          .sinks = input.sinks};
+}
+
+void expect_heads(const AttentionArgs& args) {
+  static_assert(device::kMaxHeadDim <= device::kWideSpans * device::kValueSpan);
+  expects(args.layout.head_dim <= device::kMaxHeadDim, "a head is at most 576 wide");
+  expects(can_store(args.layout.type, args.layout.head_dim), "heads can be stored as the type");
+  expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
 }
 
 KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& args,
@@ -107,33 +190,20 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
                              const device::AttentionPartials& partials, std::uint32_t n_rows) {
   const KvLayer& layout = args.layout;
   const TileShape tile = tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
-  const std::uint32_t positions = tile_positions(layout, tile.kernel.queries);
-  return {.kernel = tile.kernel.name(layout.type),
-          .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
-          .block_threads = tile.kernel.threads,
-          .shared_bytes = shared_bytes(layout, tile.kernel.queries, positions),
-          .params = KernelParams(
-              device::AttentionParams{.gate = context.gate,
-                                      .kv = device::KvAddressing::of(layout, input.tables),
-                                      .partials = partials,
-                                      .q = args.q,
-                                      .n_heads = args.n_heads,
-                                      .n_kv_heads = layout.n_kv_heads,
-                                      .head_dim = layout.head_dim,
-                                      .value_dim = layout.value_dim(),
-                                      .heads_per_tile = tile.heads,
-                                      .tiles_per_kv_head = tile.tiles_per_kv_head,
-                                      .rows_per_tile = tile.rows,
-                                      .tile_positions = positions,
-                                      .window = args.window,
-                                      .scale = args.scale,
-                                      .softcap = args.softcap})};
+  const BlockShape block{tile.kernel.queries, 0};
+  const std::uint32_t positions = block.tile_positions(layout);
+  return {
+      .kernel = tile.kernel.partitions.of(layout.type),
+      .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
+      .block_threads = tile.kernel.threads,
+      .shared_bytes = block.shared_bytes(layout, positions),
+      .params = KernelParams(partition_params(context, args, input, partials, tile, positions))};
 }
 
 KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
                         const AttentionPlanInput& input, const device::AttentionPartials& partials,
                         std::uint32_t n_rows) {
-  const bool makes_tiles = input.tiles.halves != nullptr;
+  const bool makes_tiles = input.prepared.tiles.halves != nullptr;
   expects(!makes_tiles || args.n_heads <= device::kMaxMergedHeads, "one block merges a row");
   const std::uint32_t quads = blocks_for(args.layout.value_dim(), 4);
   const std::uint32_t heads =
@@ -142,49 +212,68 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
   return {.kernel = "lh_attention_merge",
           .grid = {blocks_for(args.n_heads, heads), n_rows},
           .block_threads = std::min(warps * kWarpThreads, device::kMaxMergeThreads),
-          .params = KernelParams(device::AttentionMergeParams{.gate = context.gate,
-                                                              .partials = partials,
-                                                              .out = args.out,
-                                                              .tiles = input.tiles,
-                                                              .n_heads = args.n_heads,
-                                                              .value_dim = args.layout.value_dim(),
-                                                              .heads_per_block = heads,
-                                                              .window = args.window,
-                                                              .sinks = input.sinks})};
+          .params = KernelParams(merge_params(context, args, input, partials, heads))};
 }
 
 }  // namespace
 
 std::uint64_t attention_scratch_bytes_per_row(const AttentionArgs& args, std::uint32_t longest) {
-  const std::uint64_t partials = partials_per_row(args, longest);
-  const std::uint64_t max_sum = (2 * partials + kGrainFloats - 1) / kGrainFloats * kGrainFloats;
-  return (max_sum + partials * args.layout.value_dim()) * sizeof(float);
+  return (max_sum_floats_per_row(args, longest) +
+          partials_per_row(args, longest) * args.layout.value_dim()) *
+         sizeof(float);
 }
 
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input) {
-  static_assert(device::kMaxHeadDim <= device::kWideSpans * device::kValueSpan);
-  expects(args.layout.head_dim <= device::kMaxHeadDim, "a head is at most 576 wide");
-  expects(can_store(args.layout.type, args.layout.head_dim), "heads can be stored as the type");
-  expects(args.n_heads % args.layout.n_kv_heads == 0, "query heads divide evenly");
+  expect_heads(args);
   const std::uint64_t row_bytes = attention_scratch_bytes_per_row(args, input.longest);
   expects(input.scratch_bytes >= row_bytes, "the scratch has room for one row at least");
   const auto rows_at_once = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(context.n_rows, input.scratch_bytes / row_bytes));
-  const std::uint64_t max_sum_floats =
-      rows_at_once *
-      (row_bytes / sizeof(float) - partials_per_row(args, input.longest) * args.layout.value_dim());
   std::vector<KernelLaunch> launches;
   for (std::uint32_t first = 0; first < context.n_rows; first += rows_at_once) {
     const std::uint32_t n_rows = std::min(rows_at_once, context.n_rows - first);
-    const device::AttentionPartials partials{.max_sum = input.scratch,
-                                             .acc = input.scratch + max_sum_floats,
-                                             .n_partitions = partition_count(input.longest),
-                                             .first_row = first};
+    const device::AttentionPartials partials = partials_of(args, input, rows_at_once, first);
     launches.push_back(plan_partitions(context, args, input, partials, n_rows));
     launches.push_back(plan_merge(context, args, input, partials, n_rows));
   }
   return launches;
+}
+
+bool is_one_launch(const PlanContext& context, const AttentionArgs& args,
+                   const AttentionPlanInput& input) {
+  const std::uint32_t n_partitions = partition_count(input.longest);
+  const TileShape tile = tile_shape(args, input, std::uint64_t{n_partitions} * context.n_rows);
+  return tile.kernel.decode.of(args.layout.type) != nullptr && !args.layout.is_latent() &&
+         !input.has_multi_row && n_partitions <= device::kMaxDecodePartitions &&
+         args.n_heads <= device::kMaxMergedHeads && context.n_rows <= input.n_counters &&
+         context.n_rows * attention_scratch_bytes_per_row(args, input.longest) <=
+             input.scratch_bytes;
+}
+
+KernelLaunch plan_decode_attention(const PlanContext& context,
+                                   const device::RopeKvAppendParams& heads,
+                                   const AttentionArgs& args, const AttentionPlanInput& input) {
+  expect_heads(args);
+  expects(is_one_launch(context, args, input), "one launch computes the rows");
+  const KvLayer& layout = args.layout;
+  const device::AttentionPartials partials = partials_of(args, input, context.n_rows, 0);
+  const TileShape tile =
+      tile_shape(args, input, std::uint64_t{partials.n_partitions} * context.n_rows);
+  const BlockShape block{tile.kernel.queries, 2};
+  const std::uint32_t positions = block.tile_positions(layout);
+  return {
+      .kernel = tile.kernel.decode.of(layout.type),
+      .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, context.n_rows},
+      .block_threads = tile.kernel.threads,
+      .shared_bytes =
+          std::max(block.shared_bytes(layout, positions), device::merge_shared_bytes(args.n_heads)),
+      .params = KernelParams(device::DecodeAttentionParams{
+          .attention = partition_params(context, args, input, partials, tile, positions),
+          .heads = heads,
+          .merge = merge_params(context, args, input, partials, args.n_heads),
+          .rounded = input.prepared.rounded,
+          .counters = input.counters})};
 }
 
 }  // namespace leasehold::cuda

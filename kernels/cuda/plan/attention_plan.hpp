@@ -1,4 +1,5 @@
-/// Plans attention: partitions of 256 positions, then their merge.
+/// Plans attention: partitions of 256 positions, then their merge; or all of it, with the heads
+/// before it, in one launch.
 ///
 /// Pure. The plan chooses which rows and heads share a block and how many rows share a pair of
 /// launches, for speed only. The results always have the reference backend's bits.
@@ -7,8 +8,9 @@
 #include <vector>
 
 #include "kernels/cuda/device/kv_addressing.hpp"
-#include "kernels/cuda/device/tiles.hpp"
+#include "kernels/cuda/device/rope_params.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
+#include "kernels/cuda/plan/row_plan.hpp"
 
 namespace leasehold::cuda {
 
@@ -26,13 +28,26 @@ struct AttentionPlanInput {
   /// Blocks that the card runs at once. If a block for each head stays within this number, each
   /// block gets more threads.
   std::uint32_t blocks_at_once = 0;
-  device::TileRows tiles = {};   ///< A second output for the next matmul; empty means none.
+  PreparedRows prepared = {};    ///< A second output for the next matmul; pairs make tiles only.
   const float* sinks = nullptr;  ///< args.sinks on the device, or null.
+  std::uint32_t* counters = nullptr;  ///< [n_counters], zero before and after one launch.
+  std::uint32_t n_counters = 0;
 };
 
 /// Plans pairs of launches, each for as many rows as fit the scratch. args.block_tables are host
 /// data and are not read.
 std::vector<KernelLaunch> plan_attention(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input);
+
+/// Whether plan_decode_attention may be called: the rows belong to different sequences of few
+/// partitions, and heads are neither wide nor latent.
+bool is_one_launch(const PlanContext& context, const AttentionArgs& args,
+                   const AttentionPlanInput& input);
+
+/// Plans the heads, their append and attention of all rows in one launch. `heads` are those of
+/// plan_rope_kv_append; heads.q does not change.
+KernelLaunch plan_decode_attention(const PlanContext& context,
+                                   const device::RopeKvAppendParams& heads,
+                                   const AttentionArgs& args, const AttentionPlanInput& input);
 
 }  // namespace leasehold::cuda

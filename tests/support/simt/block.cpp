@@ -26,6 +26,10 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
 Order::Order(std::uint64_t count, std::uint64_t seed)
     : ascending_(seed == 0), count_(std::max<std::uint64_t>(count, 1)) {
   if (ascending_) return;
+  if (seed == kDescendingOrder) {
+    first_ = step_ = count_ - 1;
+    return;
+  }
   first_ = mix(seed) % count_;
   // Below 2^32, so that no product overflows; coprime, so that each index occurs once.
   step_ = mix(seed + 1) % count_ + 1;

@@ -12,6 +12,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "common/expects.hpp"
 #include "tests/support/simt/block.hpp"
@@ -32,6 +33,10 @@ std::map<std::string_view, Kernel>& registry() {
 }
 
 std::atomic<ConditionHook> condition_hook{nullptr};
+BlockHook& block_hook() {
+  static auto& hook = *new BlockHook;
+  return hook;
+}
 Block* running_block = nullptr;  ///< The only one of the process.
 
 std::atomic<std::uint64_t>& order_seed() {
@@ -115,6 +120,10 @@ void set_condition_hook(ConditionHook hook) {
   condition_hook = hook;
 }
 
+void set_block_hook(BlockHook hook) {
+  block_hook() = std::move(hook);
+}
+
 Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,
                  std::size_t dynamic_shared_bytes, const void* params) {
   TRY(check(kernel, block_threads, dynamic_shared_bytes));
@@ -132,6 +141,7 @@ Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threa
   const Order order(blocks, order_seed());
   for (std::uint64_t i = 0; i < blocks; ++i) {
     const std::uint64_t at = order.at(i);
+    if (block_hook()) block_hook()(i);
     ::blockIdx = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
                   static_cast<unsigned>(at / grid.x / grid.y)};
     shared.clear(dynamic_shared_bytes);

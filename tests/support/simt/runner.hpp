@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +53,13 @@ Result<void> run(const cuda::KernelLaunch& launch);
 /// 0: blocks, warps and lanes ascend. Other seeds permute the order, which changes the result of a
 /// kernel that depends on it. Default: SIMT_SEED, or 0.
 void set_order_seed(std::uint64_t seed);
+/// The seed with which blocks and warps descend.
+constexpr std::uint64_t kDescendingOrder = ~std::uint64_t{0};
+
+/// Called before the i-th block of a launch runs, so that a test can change the mirror; empty: not
+/// called.
+using BlockHook = std::function<void(std::uint64_t i)>;
+void set_block_hook(BlockHook hook);
 
 /// Receives calls of `set_graph_condition`; null: they are ignored.
 using ConditionHook = void (*)(std::uint64_t handle, std::uint32_t value);

@@ -62,7 +62,7 @@ struct AttentionCase {
                                  .longest = step.step.longest,
                                  .has_multi_row = has_multi_row,
                                  .blocks_at_once = blocks_at_once,
-                                 .tiles = tiles});
+                                 .prepared = {.tiles = tiles}});
   }
   std::vector<float> of_rows() const {
     return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.n_rows() * out_floats())};
