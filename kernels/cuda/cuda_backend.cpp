@@ -122,13 +122,14 @@ LaunchStatus CudaBackend::embedding(const LaunchContext& context, const Embeddin
 }
 
 LaunchStatus CudaBackend::rms_norm(const LaunchContext& context, const RmsNormArgs& args,
-                                   RowForm next) {
-  cuda_->prepared.overwrite(args.out, args.width, next);
+                                   NormOutputs outputs) {
+  cuda_->prepared.overwrite(args.out, args.width, outputs.next);
   return cuda_->runner->launch_one(
       context, label(context, args.site), [&](const PlanContext& plan, const LaunchPermit& permit) {
-        return plan_rms_norm(plan, args, permit.open(args.weight),
-                             cuda_->prepared.prepared_rows_at(args.width, next),
-                             open_or_null(permit, args.out_scale));
+        return plan_rms_norm(
+            plan, args,
+            {.weight = permit.open(args.weight), .out_scale = open_or_null(permit, args.out_scale)},
+            cuda_->prepared.prepared_rows_at(args.width, outputs.next), outputs.has_floats);
       });
 }
 
@@ -214,7 +215,8 @@ LaunchStatus CudaBackend::project(const LaunchContext& context, const Projection
   expect_within_limits(cuda_->limits, context, args);
   const RowForm next = matmuls_.form_of(args);
   LaunchStatus status{context.gates->all()};
-  if (args.norm != nullptr) status.live &= rms_norm(context, *args.norm, next).live;
+  if (args.norm != nullptr)
+    status.live &= rms_norm(context, *args.norm, {next, matmuls_.read_floats(args, next)}).live;
   if (args.swiglu != nullptr && !status.none_live())
     status.live &= swiglu(context, *args.swiglu, next).live;
   if (!status.none_live()) status.live &= matmuls_.run(context, args.matmuls).live;

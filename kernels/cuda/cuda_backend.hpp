@@ -48,8 +48,9 @@ class CudaBackend final : public Backend {
   LaunchStatus embedding(const LaunchContext& context, const EmbeddingArgs& args) override;
   LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args) override {
     const bool has_plain_rows = !args.accumulate && args.vectors_per_row == 1;
-    return rms_norm(context, args,
-                    has_plain_rows ? cuda_->prepared.expected_form(args.width) : RowForm::Floats);
+    const RowForm next =
+        has_plain_rows ? cuda_->prepared.expected_form(args.width) : RowForm::Floats;
+    return rms_norm(context, args, {next, true});
   }
   LaunchStatus matmul(const LaunchContext& context, const MatmulArgs& args) override {
     return project(context, {.matmuls = {&args, 1}});
@@ -110,8 +111,14 @@ class CudaBackend final : public Backend {
         logits_(std::move(logits)),
         copies_(std::move(copies)) {}
 
-  // These store their output also in the form that the next matmul reads.
-  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args, RowForm next);
+  /// What a norm stores: rows in the form that the next matmul reads, and floats if an operator
+  /// reads those.
+  struct NormOutputs {
+    RowForm next;
+    bool has_floats;
+  };
+  LaunchStatus rms_norm(const LaunchContext& context, const RmsNormArgs& args, NormOutputs outputs);
+  /// Stores its output also in the form that the next matmul reads.
   LaunchStatus swiglu(const LaunchContext& context, const SwiGluArgs& args, RowForm next);
 
   std::unique_ptr<CudaResources> cuda_;

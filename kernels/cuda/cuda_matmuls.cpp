@@ -1,5 +1,7 @@
 #include "kernels/cuda/cuda_matmuls.hpp"
 
+#include <algorithm>
+
 namespace leasehold::cuda {
 
 /// Runs the group as one launch, after a launch that prepares x if necessary.
@@ -62,6 +64,13 @@ RowForm CudaMatmuls::form_of(const ProjectionArgs& args) const {
     if (const RowForm form = cuda_.prepared.form_for(one.weight); form != RowForm::Floats)
       return form;
   return RowForm::Floats;
+}
+
+bool CudaMatmuls::read_floats(const ProjectionArgs& args, RowForm prepared) const {
+  return prepared == RowForm::Floats ||
+         std::ranges::any_of(args.matmuls, [&](const MatmulArgs& one) {
+           return cuda_.prepared.form_for(one.weight) != prepared;
+         });
 }
 
 LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const MatmulArgs> matmuls) {

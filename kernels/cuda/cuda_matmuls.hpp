@@ -12,6 +12,9 @@ class CudaMatmuls {
 
   /// The form of the prepared rows for the first matmul that reads any.
   RowForm form_of(const ProjectionArgs& args) const;
+  /// Whether a matmul reads floats, or prepares rows from them, though rows of form `prepared`
+  /// exist.
+  bool read_floats(const ProjectionArgs& args, RowForm prepared) const;
   LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls);
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args);
 

@@ -14,7 +14,7 @@ struct RmsNormParams {
   const float* x;          ///< [n_rows, vectors_per_row, width]
   const float* weight;     ///< [width], or [vectors_per_row, width]
   const float* out_scale;  ///< [1], or null
-  float* out;              ///< [n_rows, vectors_per_row, width]; may be x
+  float* out;  ///< [n_rows, vectors_per_row, width]; may be x; null if fits_shared and not wanted
   /// Second outputs for the next matmul; none if `halves` or `q` is null.
   TileRows tiles;
   Int8Rows rounded;

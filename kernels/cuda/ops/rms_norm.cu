@@ -71,7 +71,8 @@ struct NormQuads {
     }
   }
 
-  /// Stores the results to `out` and to shared memory. Returns the largest magnitude as bits.
+  /// Stores the results to `out`, unless it is null, and to shared memory. Returns the largest
+  /// magnitude as bits.
   __device__ __forceinline__ std::uint32_t store(const RmsNormParams& p, const NormTerms& terms,
                                                  float* out, float* shared) const {
     std::uint32_t largest = 0;
@@ -84,13 +85,12 @@ struct NormQuads {
                       ((x[q].y - terms.mean) * terms.factor) * weight[q].y,
                       ((x[q].z - terms.mean) * terms.factor) * weight[q].z,
                       ((x[q].w - terms.mean) * terms.factor) * weight[q].w};
-      auto* const to = reinterpret_cast<float4*>(out) + i;
       if (p.accumulate != 0) {
-        const float4 old = *to;
+        const float4 old = reinterpret_cast<const float4*>(out)[i];
         value = {old.x + value.x, old.y + value.y, old.z + value.z, old.w + value.w};
       }
       value = {value.x * scale, value.y * scale, value.z * scale, value.w * scale};
-      *to = value;
+      if (out != nullptr) reinterpret_cast<float4*>(out)[i] = value;
       reinterpret_cast<float4*>(shared)[i] = value;
       largest = larger(larger(largest, magnitude_bits(value.x)), magnitude_bits(value.y));
       largest = larger(larger(largest, magnitude_bits(value.z)), magnitude_bits(value.w));
@@ -121,7 +121,7 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
   if (block_engine_is_stopped(p.gate) || !exists) return;
   const float* x = p.x + std::size_t{row} * p.width;
   const float* weights = p.weight + std::size_t{row % p.vectors_per_row} * p.weight_stride;
-  float* out = p.out + std::size_t{row} * p.width;
+  float* out = p.out != nullptr ? p.out + std::size_t{row} * p.width : nullptr;
   const float* results = out;
   std::uint32_t largest = 0;
   if (p.fits_shared != 0) {

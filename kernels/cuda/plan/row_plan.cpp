@@ -46,15 +46,17 @@ KernelLaunch plan_embedding(const PlanContext& context, const EmbeddingArgs& arg
                                       .scale = args.scale})};
 }
 
-KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
-                           const PreparedRows& prepared, const float* out_scale) {
+KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args,
+                           const NormVectors& vectors, const PreparedRows& prepared,
+                           bool has_floats) {
   const std::uint32_t row_bytes = args.width * static_cast<std::uint32_t>(sizeof(float));
   const bool fits_shared = row_bytes <= kPlainSharedBytes && args.width % 4 == 0;
+  const bool stores_floats = has_floats || !fits_shared || args.accumulate;
   const device::RmsNormParams params{.gate = context.gate,
                                      .x = args.x,
-                                     .weight = weight,
-                                     .out_scale = out_scale,
-                                     .out = args.out,
+                                     .weight = vectors.weight,
+                                     .out_scale = vectors.out_scale,
+                                     .out = stores_floats ? args.out : nullptr,
                                      .tiles = prepared.tiles,
                                      .rounded = prepared.rounded,
                                      .width = args.width,

@@ -22,10 +22,17 @@ struct PreparedRows {
   device::Int8Rows rounded = {};
 };
 
-/// Plans the norm. The kernel also stores the prepared form of the output. `out_scale` is that of
-/// `args`, or null.
-KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args, const float* weight,
-                           const PreparedRows& prepared = {}, const float* out_scale = nullptr);
+/// The leased vectors of a norm, on the device.
+struct NormVectors {
+  const float* weight = nullptr;
+  const float* out_scale = nullptr;  ///< Null: none.
+};
+
+/// Plans the norm. The kernel also stores the prepared form of the output. Without `has_floats`,
+/// args.out is undefined.
+KernelLaunch plan_rms_norm(const PlanContext& context, const RmsNormArgs& args,
+                           const NormVectors& vectors, const PreparedRows& prepared = {},
+                           bool has_floats = true);
 
 /// Head norms, rotation and append of one layer, in one launch.
 KernelLaunch plan_rope_kv_append(const device::RopeKvAppendParams& params, std::uint32_t n_rows);

@@ -45,13 +45,13 @@ TEST_CASE("cuda: rms_norm has the reference's bits, in place or not") {
     NormCase c(random, width);
     const auto expected = c.expected();
     auto out = poisoned(c.x.size() / 3 * 5);
-    c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), c.weight()));
+    c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), {c.weight()}));
     REQUIRE(is_poison(out[c.x.size()]));
     out.resize(c.x.size());
     REQUIRE(first_difference(out, expected) == -1);
     auto in_place = c.x;
     c.step.run(
-        cuda::plan_rms_norm(c.step.plan(), c.args(in_place.data(), in_place.data()), c.weight()),
+        cuda::plan_rms_norm(c.step.plan(), c.args(in_place.data(), in_place.data()), {c.weight()}),
         7);
     REQUIRE(first_difference(in_place, expected) == -1);
   }
@@ -65,7 +65,7 @@ TEST_CASE("cuda: rms_norm also stores its output as tiles") {
     const auto expected = c.expected();
     TileMemory tiles(8, width);
     auto out = poisoned(c.x.size());
-    c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), c.weight(),
+    c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), {c.weight()},
                                    {.tiles = tiles.view()}));
     REQUIRE(first_difference(out, expected) == -1);
     for (std::uint32_t row = 0; row < 3; ++row)
@@ -77,12 +77,33 @@ TEST_CASE("cuda: rms_norm also stores its output as tiles") {
   }
 }
 
+TEST_CASE("cuda: rms_norm without floats stores the same tiles, and floats only if it needs them") {
+  SeededRandom random(test_seed());
+  for (const std::uint32_t width : {64u, 5000u, 12544u}) {
+    CAPTURE(width, test_seed());
+    NormCase c(random, width);
+    TileMemory with_floats(8, width);
+    TileMemory without(8, width);
+    auto out = poisoned(c.x.size());
+    c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), {c.weight()},
+                                   {.tiles = with_floats.view()}));
+    const auto expected = out;
+    out = poisoned(c.x.size());
+    c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), {c.weight()},
+                                   {.tiles = without.view()}, false));
+    REQUIRE(without.halves == with_floats.halves);
+    const bool fits_shared = width < 12'000;  // a row that does not is read again from `out`
+    for (std::size_t i = 0; i < out.size(); ++i)
+      REQUIRE((fits_shared ? is_poison(out[i]) : out[i] == expected[i]));
+  }
+}
+
 TEST_CASE("cuda: on a stopped engine a kernel changes nothing") {
   SeededRandom random(test_seed());
   NormCase c(random, 64);
   c.step.mirror.engine_stopped = 1;
   auto out = poisoned(c.x.size());
-  c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), c.weight()));
+  c.step.run(cuda::plan_rms_norm(c.step.plan(), c.args(c.x.data(), out.data()), {c.weight()}));
   for (const float value : out) REQUIRE(is_poison(value));
 }
 

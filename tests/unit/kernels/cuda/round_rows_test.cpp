@@ -153,7 +153,8 @@ TEST_CASE("cuda rounding: a norm stores its output and the rounded output") {
     step.reference().rms_norm(step.context(), args);
     args.out = out.data();
     RoundedMemory memory(n_in, block);
-    step.run(cuda::plan_rms_norm(step.plan(), args, reinterpret_cast<const float*>(gain.bytes()),
+    step.run(cuda::plan_rms_norm(step.plan(), args,
+                                 {.weight = reinterpret_cast<const float*>(gain.bytes())},
                                  {.rounded = memory.view()}),
              6);
     REQUIRE(first_difference(out, expected) == -1);
