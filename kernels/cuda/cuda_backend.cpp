@@ -234,4 +234,16 @@ LaunchStatus CudaBackend::project(const LaunchContext& context, const Projection
   return status;
 }
 
+LaunchStatus CudaBackend::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
+  if (!matmuls_.gates_products(context, args)) return Backend::feed_forward(context, args);
+  const ProjectionArgs wide{.norm = args.norm, .matmuls = {&args.gate, 1}};
+  expect_within_limits(cuda_->limits, context, wide);
+  LaunchStatus status{context.gates->all()};
+  if (args.norm != nullptr)
+    status &= rms_norm(context, *args.norm, {matmuls_.form_of(wide), false});
+  if (!status.none_live()) status &= matmuls_.run_gated(context, args);
+  if (!status.none_live()) status &= project(context, {.matmuls = {&args.down, 1}});
+  return status;
+}
+
 }  // namespace leasehold::cuda

@@ -56,6 +56,7 @@ class CudaBackend final : public Backend {
     return project(context, {.matmuls = {&args, 1}});
   }
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
+  LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args) override;
   LaunchStatus low_rank(const LaunchContext& context, const LowRankArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override {
     return attention_.prepare_heads(context, args);

@@ -2,21 +2,26 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/plan/int8_plan.hpp"
+
 namespace leasehold::cuda {
 
 /// Runs the group as one launch, after a launch that prepares x if necessary.
 LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite site,
-                                    std::span<const PlannedMatmul> group) {
+                                    std::span<const PlannedMatmul> group,
+                                    const device::GatedProducts& gated) {
   const MatmulOperands& first = group.front().operands;
   const RowForm form = group.front().form;
   for (const PlannedMatmul& one : group) cuda_.prepared.overwrite(one.operands.out);
-  const PreparedRows rows = cuda_.prepared.prepared_rows_at(first.n_in, form);
   const bool are_ready = cuda_.prepared.holds(first.x, first.n_in, form);
+  const PreparedRows rows =
+      are_ready ? cuda_.prepared.held_rows() : cuda_.prepared.prepared_rows_at(first.n_in, form);
   const MatmulScratch scratch{.tiles = rows.tiles,
                               .rounded = rows.rounded,
                               .rows_are_prepared = are_ready,
                               .partials = cuda_.blocks.partials(),
-                              .counters = cuda_.blocks.counters()};
+                              .counters = cuda_.blocks.counters(),
+                              .gated = gated};
   // Prepared rows of a selection serve this launch only.
   if (!are_ready && form != RowForm::Floats)
     cuda_.prepared.set(first.select == nullptr ? first.x : nullptr, first.n_in, form);
@@ -86,6 +91,25 @@ LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const Matm
     status &= run_group(context, matmuls[first].site, std::span(planned).subspan(first, n));
     first += n;
   }
+  return status;
+}
+
+bool CudaMatmuls::gates_products(const LaunchContext& context, const FeedForwardArgs& args) const {
+  if (!args.up.weight.data || args.down.weight.layout != MatrixLayout::RowGroups) return false;
+  const MatmulOperands operands[] = {plan(context, args.gate).operands,
+                                     plan(context, args.up).operands};
+  return cuda::gates_products(operands, block_shape(args.down.weight.type).elements, cuda_.card);
+}
+
+LaunchStatus CudaMatmuls::run_gated(const LaunchContext& context, const FeedForwardArgs& args) {
+  const std::uint32_t width = args.gate.weight.n_out;
+  const RowForm next = cuda_.prepared.form_for(args.down.weight);
+  const PlannedMatmul group[] = {plan(context, args.gate), plan(context, args.up)};
+  const LaunchStatus status = run_group(context, args.gate.site, group,
+                                        {.counters = cuda_.blocks.counters(),
+                                         .rounded = cuda_.prepared.rows_beside(width, next).rounded,
+                                         .activation = args.activation});
+  cuda_.prepared.set_beside(args.gate.out, width, next);
   return status;
 }
 

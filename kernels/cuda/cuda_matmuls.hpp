@@ -16,6 +16,10 @@ class CudaMatmuls {
   /// exist.
   bool read_floats(const ProjectionArgs& args, RowForm prepared) const;
   LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls);
+  /// Whether run_gated may be called.
+  bool gates_products(const LaunchContext& context, const FeedForwardArgs& args) const;
+  /// Runs gate and up in one launch, which also gates the products and rounds them for `down`.
+  LaunchStatus run_gated(const LaunchContext& context, const FeedForwardArgs& args);
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args);
 
  private:
@@ -29,7 +33,8 @@ class CudaMatmuls {
   PlannedMatmul plan(const LaunchContext& context, const MatmulArgs& args) const;
   MatmulOperands operands_of(const LaunchContext& context, const WeightMatrix& weight) const;
   LaunchStatus run_group(const LaunchContext& context, LaunchSite site,
-                         std::span<const PlannedMatmul> group);
+                         std::span<const PlannedMatmul> group,
+                         const device::GatedProducts& gated = {});
 
   CudaResources& cuda_;
 };

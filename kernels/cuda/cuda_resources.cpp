@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "kernels/cuda/plan/int8_plan.hpp"
 #include "kernels/cuda/plan/mma_probe.hpp"
 
 namespace leasehold::cuda {
@@ -77,6 +78,8 @@ Result<PreparedArray> PreparedArray::create(Launcher& launcher, const BackendLim
   made.rows_ = TRY(launcher.zeroed_buffer(device::tile_halves(made.max_rows_, made.max_width_) *
                                           sizeof(std::uint16_t)));
   made.scales_ = TRY(launcher.zeroed_buffer(aligned(made.max_rows_ * sizeof(float))));
+  made.beside_ = TRY(launcher.zeroed_buffer(
+      aligned(device::int8_rows_bytes(device::kMaxGatedRows, made.max_width_))));
   return made;
 }
 
@@ -103,10 +106,25 @@ PreparedRows PreparedArray::prepared_rows_at(std::uint32_t n_in, RowForm form) c
                                           static_cast<std::uint32_t>(form))};
 }
 
+PreparedRows PreparedArray::rows_beside(std::uint32_t n_in, RowForm form) const {
+  return {.rounded = device::int8_rows_at(beside_.data(), device::kMaxGatedRows, n_in,
+                                          static_cast<std::uint32_t>(form))};
+}
+
+PreparedRows PreparedArray::held_rows() const {
+  return is_beside_ ? rows_beside(n_in_, form_) : prepared_rows_at(n_in_, form_);
+}
+
 void PreparedArray::set(const float* array, std::uint32_t n_in, RowForm form) {
   array_ = form == RowForm::Floats ? nullptr : array;
   n_in_ = n_in;
   form_ = form;
+  is_beside_ = false;
+}
+
+void PreparedArray::set_beside(const float* array, std::uint32_t n_in, RowForm form) {
+  set(array, n_in, form);
+  is_beside_ = true;
 }
 
 bool PreparedArray::holds(const float* array, std::uint32_t n_in, RowForm form) const {
@@ -122,13 +140,15 @@ void PreparedArray::clear(Launcher& launcher) {
   reset();
   launcher.zero(rows_);
   launcher.zero(scales_);
+  launcher.zero(beside_);
 }
 
 Result<BlockScratch> BlockScratch::create(Launcher& launcher, const DeviceProperties& card,
                                           const BackendLimits& limits) {
   BlockScratch made;
-  // A split matmul counts by tiles, attention by rows.
-  made.n_counters_ = std::max(counter_count(card), limits.max_rows);
+  // A split matmul counts by tiles, attention by rows, gated products by parts of a row.
+  made.n_counters_ =
+      std::max({counter_count(card), limits.max_rows, gate_counter_count(limits.max_width)});
   made.partials_ = TRY(launcher.zeroed_buffer(max_split_bytes(card)));
   made.counters_ = TRY(launcher.zeroed_buffer(
       aligned((made.n_counters_ + limits.max_logit_rows) * sizeof(std::uint32_t))));

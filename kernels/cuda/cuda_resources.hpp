@@ -32,8 +32,15 @@ class PreparedArray {
   /// Where to store rows of n_in elements in this form.
   PreparedRows prepared_rows_at(std::uint32_t n_in, RowForm form) const;
 
+  /// The prepared rows, if it holds any.
+  PreparedRows held_rows() const;
+  /// Where a launch that reads the held rows may store up to kMaxGatedRows others, in an int8 form.
+  PreparedRows rows_beside(std::uint32_t n_in, RowForm form) const;
+
   /// Records that the rows are those of `array`. Null: no rows are prepared.
   void set(const float* array, std::uint32_t n_in, RowForm form);
+  /// Likewise, for rows at rows_beside().
+  void set_beside(const float* array, std::uint32_t n_in, RowForm form);
   bool holds(const float* array, std::uint32_t n_in, RowForm form) const;
   /// Records that an operator writes `array` and, unless `form` is Floats, its rows in that form.
   void overwrite(const float* array, std::uint32_t n_in = 0, RowForm form = RowForm::Floats);
@@ -47,9 +54,11 @@ class PreparedArray {
   std::uint32_t max_width_ = 0;
   DeviceBuffer rows_;    // tiles of halves, or rounded rows
   DeviceBuffer scales_;  // of tiles
+  DeviceBuffer beside_;  // rounded rows
   const float* array_ = nullptr;
   std::uint32_t n_in_ = 0;
   RowForm form_ = RowForm::Floats;
+  bool is_beside_ = false;
 };
 
 /// Memory through which the blocks of a launch share their results.

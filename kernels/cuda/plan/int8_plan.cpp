@@ -49,7 +49,8 @@ device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& 
                                      .experts = first.experts,
                                      .n_segments = static_cast<std::uint32_t>(group.size()),
                                      .accumulate = first.accumulate ? 1u : 0u,
-                                     .count = first.count};
+                                     .count = first.count,
+                                     .gated = scratch.gated};
   set_segments(params.segments, group, rows_per_tile(columns));
   return params;
 }
@@ -78,6 +79,18 @@ std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratc
   if (!scratch.rows_are_prepared) launches.push_back(plan_round_rows(first, scratch.rounded));
   launches.push_back(multiply_launch(group, scratch, card));
   return launches;
+}
+
+bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,
+                    const DeviceProperties& card) {
+  const MatmulOperands& gate = gate_and_up.front();
+  if (gate_and_up.size() != 2 || joined_matmuls(gate_and_up) != 2 ||
+      gate.layout != MatrixLayout::RowGroups || gate.accumulate || gate.select != nullptr)
+    return false;
+  static_assert(device::kInt8TileColumns > device::kMaxGatedRows);
+  const std::uint32_t columns = columns_for(gate, card);
+  return columns <= device::kMaxGatedRows && result_tiles(gate, columns) == 1 &&
+         gate.n_out == gate_and_up.back().n_out && gate.n_out % next_block == 0;
 }
 
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded) {

@@ -12,6 +12,16 @@ namespace leasehold::cuda {
 std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch,
                                            const DeviceProperties& card);
 
+/// Whether the launch of gate and up can also gate the products and round them in blocks of
+/// `next_block` elements: there are at most eight rows, multiplied in one launch.
+bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,
+                    const DeviceProperties& card);
+
+/// The counters that such a launch needs.
+constexpr std::uint32_t gate_counter_count(std::uint32_t n_out) {
+  return (n_out + device::kGatedOutputs - 1) / device::kGatedOutputs;
+}
+
 /// Plans a launch that rounds the selected rows of x. With experts it rounds rows of x, not items.
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded);
 

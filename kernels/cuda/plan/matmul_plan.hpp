@@ -22,7 +22,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/device/int8/int8_rows.hpp"
+#include "kernels/cuda/device/int8/matmul_int8_params.hpp"
 #include "kernels/cuda/device/matmul_params.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/quant/tensor_type.hpp"
@@ -63,6 +63,8 @@ struct MatmulScratch {
   bool rows_are_prepared = false;     ///< True if all rows of x have tiles, or are rounded.
   float* partials = nullptr;          ///< split_bytes; null: one block computes all slices in turn.
   std::uint32_t* counters = nullptr;  ///< [counter_count], zero before and after.
+  /// What happens to the products of gate and up; only if gates_products() allows it.
+  device::GatedProducts gated = {};
 };
 
 /// Matmuls of the same x, select, experts and count. One launch computes all of them after x is

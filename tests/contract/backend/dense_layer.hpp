@@ -79,12 +79,15 @@ class DenseLayer {
   }
 
   LaunchStatus attention(Backend& backend, const GateSet& gates) {
-    return backend.attention(context(gates), {.layout = kv.layout.layer(1),
-                                              .q = q.data(),
-                                              .out = attended_.data(),
-                                              .n_heads = kHeads,
-                                              .scale = 0.2F,
-                                              .block_tables = kv.block_tables()});
+    const WeightMatrix next = output_.view();
+    return backend.prepare_and_attend(context(gates), heads(),
+                                      {.layout = kv.layout.layer(1),
+                                       .q = q.data(),
+                                       .out = attended_.data(),
+                                       .n_heads = kHeads,
+                                       .scale = 0.2F,
+                                       .block_tables = kv.block_tables(),
+                                       .next = &next});
   }
 
   FeedForwardArgs feed_forward(const RmsNormArgs& norm) {
@@ -111,7 +114,6 @@ class DenseLayer {
   /// All of the layer. Stops when no sequence is live.
   SequenceMask run(Backend& backend, const GateSet& gates) {
     SequenceMask live = project_normed(backend, gates).live;
-    if (live != 0) live &= backend.prepare_heads(context(gates), heads()).live;
     if (live != 0) live &= attention(backend, gates).live;
     if (live != 0)
       live &= backend

@@ -180,7 +180,21 @@ LaunchStatus DeviceArrays::project(const LaunchContext& context, const Projectio
                  [&] { return backend_->project(context, here); });
 }
 
-LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+LaunchStatus DeviceArrays::feed_forward(const LaunchContext& context, const FeedForwardArgs& args) {
+  FeedForwardArgs here = args;
+  RmsNormArgs norm{};
+  if (args.norm != nullptr) {
+    norm = on_device(context, *args.norm);
+    here.norm = &norm;
+  }
+  here.gate = on_device(context, args.gate);
+  if (args.up.weight.data) here.up = on_device(context, args.up);
+  here.down = on_device(context, args.down);
+  return in_step(context, {.logit_rows = args.gate.select},
+                 [&] { return backend_->feed_forward(context, here); });
+}
+
+HeadsArgs DeviceArrays::on_device(const LaunchContext& context, const HeadsArgs& args) {
   HeadsArgs here = args;
   const std::size_t n_rows = context.rows.size();
   const std::size_t n_kv = n_rows * args.layout.n_kv_heads * args.layout.head_dim;
@@ -190,24 +204,46 @@ LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const Hea
   here.q = on_device(args.q, n_rows * args.n_heads * args.layout.head_dim);
   if (args.k != nullptr) here.k = on_device(args.k, n_kv);
   if (args.v != nullptr && !args.layout.is_latent()) here.v = on_device(args.v, n_kv);
-  return in_step(
-      context,
-      {.block_tables = args.block_tables,
-       .cos_sin = {args.cos_sin, args.uses_window_angles ? 0 : n_rows * args.rope_dim},
-       .query_scales = {args.query_scales, args.query_scales != nullptr ? n_rows : 0},
-       .window_cos_sin = {args.cos_sin, args.uses_window_angles ? n_rows * args.rope_dim : 0}},
-      [&] { return backend_->prepare_heads(context, here); });
+  return here;
 }
 
-LaunchStatus DeviceArrays::attention(const LaunchContext& context, const AttentionArgs& args) {
+AttentionArgs DeviceArrays::on_device(const LaunchContext& context, const AttentionArgs& args) {
   AttentionArgs here = args;
   const std::size_t n_heads = context.rows.size() * args.n_heads;
   reach(args.block_tables, args.layout);
   reach_->add(args.sinks.as<const std::byte>(), args.n_heads * sizeof(float));
   here.q = on_device(args.q, n_heads * args.layout.head_dim);
   here.out = on_device(args.out, n_heads * args.layout.value_dim());
+  return here;
+}
+
+/// The parts of a step that heads need.
+StepInput DeviceArrays::step_of(const LaunchContext& context, const HeadsArgs& args) {
+  const std::size_t n_rows = context.rows.size();
+  return {.block_tables = args.block_tables,
+          .cos_sin = {args.cos_sin, args.uses_window_angles ? 0 : n_rows * args.rope_dim},
+          .query_scales = {args.query_scales, args.query_scales != nullptr ? n_rows : 0},
+          .window_cos_sin = {args.cos_sin, args.uses_window_angles ? n_rows * args.rope_dim : 0}};
+}
+
+LaunchStatus DeviceArrays::prepare_heads(const LaunchContext& context, const HeadsArgs& args) {
+  const HeadsArgs here = on_device(context, args);
+  return in_step(context, step_of(context, args),
+                 [&] { return backend_->prepare_heads(context, here); });
+}
+
+LaunchStatus DeviceArrays::attention(const LaunchContext& context, const AttentionArgs& args) {
+  const AttentionArgs here = on_device(context, args);
   return in_step(context, {.block_tables = args.block_tables},
                  [&] { return backend_->attention(context, here); });
+}
+
+LaunchStatus DeviceArrays::prepare_and_attend(const LaunchContext& context, const HeadsArgs& heads,
+                                              const AttentionArgs& attention) {
+  const HeadsArgs heads_here = on_device(context, heads);
+  const AttentionArgs here = on_device(context, attention);
+  return in_step(context, step_of(context, heads),
+                 [&] { return backend_->prepare_and_attend(context, heads_here, here); });
 }
 
 SwiGluArgs DeviceArrays::on_device(const LaunchContext& context, const SwiGluArgs& args) {

@@ -40,7 +40,10 @@ class DeviceArrays final : public Backend {
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args) override;
   LaunchStatus weighted_sum(const LaunchContext& context, const WeightedSumArgs& args) override;
   LaunchStatus project(const LaunchContext& context, const ProjectionArgs& args) override;
+  LaunchStatus feed_forward(const LaunchContext& context, const FeedForwardArgs& args) override;
   LaunchStatus prepare_heads(const LaunchContext& context, const HeadsArgs& args) override;
+  LaunchStatus prepare_and_attend(const LaunchContext& context, const HeadsArgs& heads,
+                                  const AttentionArgs& attention) override;
   LaunchStatus copy_in(const LaunchContext& context, const CopyInArgs& args) override;
   LaunchStatus copy_blocks(const LaunchContext& context, const CopyBlocksArgs& args) override;
   void write(const LaunchPermit& permit, std::span<const LeasedPiece> pieces) override;
@@ -66,6 +69,9 @@ class DeviceArrays final : public Backend {
   MatmulArgs on_device(const LaunchContext& context, const MatmulArgs& args);
   RmsNormArgs on_device(const LaunchContext& context, const RmsNormArgs& args);
   SwiGluArgs on_device(const LaunchContext& context, const SwiGluArgs& args);
+  HeadsArgs on_device(const LaunchContext& context, const HeadsArgs& args);
+  AttentionArgs on_device(const LaunchContext& context, const AttentionArgs& args);
+  static StepInput step_of(const LaunchContext& context, const HeadsArgs& args);
   /// Runs the operator in a step of these arguments. `launch` is called after begin_step.
   template <class Launch>
   LaunchStatus in_step(const LaunchContext& context, StepInput parts, Launch&& launch);

@@ -90,4 +90,49 @@ TEST_CASE("feed-forward: a bias is read to its end if the last group is not full
   REQUIRE(first_difference(layer.on(rig), layer.on(reference)) == -1);
 }
 
+TEST_CASE("feed-forward: wide products of any format have the reference's bits") {
+  struct Formats {
+    TensorType wide;
+    TensorType down;
+    std::uint32_t width;
+  };
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const auto formats = GENERATE(Formats{TensorType::Q8_0, TensorType::Q8_0, 1056},
+                                Formats{TensorType::Q4_K, TensorType::Q6_K, 768},
+                                Formats{TensorType::Q4_K, TensorType::Q5_1, 544});
+  const std::uint32_t n_rows = GENERATE(1, 8, 9);
+  CAPTURE(threads, n_rows, formats.width, test_seed());
+  const auto run = [&](std::uint32_t backend_threads) {
+    SeededRandom random(test_seed() + 2900);
+    const GroupedMatrix gate(random, formats.wide, formats.width, kWidth);
+    const GroupedMatrix up(random, formats.wide, formats.width, kWidth);
+    const GroupedMatrix down(random, formats.down, kWidth, formats.width);
+    const std::vector<float> x = random_floats(random, std::size_t{n_rows} * kWidth);
+    LeasedMemory gain(kWidth * sizeof(float));
+    gain.fill<float>(random_floats(random, kWidth));
+    std::vector<float> normed(x.size());
+    std::vector<float> wide_gate(std::size_t{n_rows} * formats.width);
+    std::vector<float> wide_up(wide_gate.size());
+    std::vector<float> out(x.size());
+    const RmsNormArgs norm{.site = LaunchSite::FfnNorm,
+                           .x = x.data(),
+                           .weight = gain.at().as<const float>(),
+                           .out = normed.data(),
+                           .width = kWidth,
+                           .epsilon = 1e-5F};
+    const FeedForwardArgs args{
+        .norm = &norm,
+        .gate = {LaunchSite::FfnGate, gate.view(), normed.data(), wide_gate.data()},
+        .up = {LaunchSite::FfnUp, up.view(), normed.data(), wide_up.data()},
+        .down = {LaunchSite::FfnDown, down.view(), wide_gate.data(), out.data()},
+        .activation = Activation::GeGlu};
+    Rig rig(backend_threads);
+    run_step(rig, plain_rows(n_rows), [&](Backend& backend, const LaunchContext& context) {
+      return backend.feed_forward(context, args);
+    });
+    return out;
+  };
+  REQUIRE(first_difference(run(threads), run(0)) == -1);
+}
+
 }  // namespace leasehold::testing

@@ -78,12 +78,13 @@ class RevokeAtUnit final : public GateProbe {
 }  // namespace
 
 TEST_CASE("layer: every backend gives the reference's bits, for few rows and for many") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
   const TensorType type = GENERATE(TensorType::Q8_0, TensorType::Q4_K, TensorType::Q5_1);
   const std::vector<std::uint32_t> counts =
-      GENERATE(std::vector<std::uint32_t>{1, 1, 0}, std::vector<std::uint32_t>{1, 6, 1},
+      GENERATE(std::vector<std::uint32_t>{1, 1, 1}, std::vector<std::uint32_t>{1, 6, 1},
                std::vector<std::uint32_t>{20, 9, 17});
   const bool has_head_norms = GENERATE(false, true);
+  if (threads == kCuda && counts[0] > 1) return;  // 46 emulated rows take seconds and add no kernel
   const RopeStyle style = has_head_norms ? RopeStyle::Interleaved : RopeStyle::Halves;
   CAPTURE(threads, name(type), counts[0], counts[1], has_head_norms, test_seed());
   const auto run = [&](std::uint32_t backend) {
@@ -210,14 +211,16 @@ TEST_CASE("layer: once the engine's lease is revoked each thread begins at most 
 }
 
 TEST_CASE("layer: a dead sequence's memory is not touched and the others keep their bits") {
-  const std::uint32_t threads = GENERATE(from_range(kEveryBackend));
+  const std::uint32_t threads = GENERATE(from_range(kWithCuda));
+  const std::vector<std::uint32_t> counts =
+      GENERATE(std::vector<std::uint32_t>{1, 1, 1}, std::vector<std::uint32_t>{4, 6, 2});
   constexpr std::uint32_t kDead = 1;
-  CAPTURE(threads);
+  CAPTURE(threads, counts[0]);
   Rig rig(threads);
-  DenseLayer undisturbed(test_seed() + 2400, {4, 6, 2}, kLengths);
+  DenseLayer undisturbed(test_seed() + 2400, counts, kLengths);
   const LayerResult expected = run_layer(rig, undisturbed);
 
-  DenseLayer layer(test_seed() + 2400, {4, 6, 2}, kLengths);
+  DenseLayer layer(test_seed() + 2400, counts, kLengths);
   const auto gates = rig.table.step(3);
   rig.table.revoke(FakeTable::slot_of(kDead));
   layer.kv.forbid(kDead);

@@ -13,7 +13,9 @@
 
 #include "kernels/cuda/device/int8/int8_few.cuh"
 #include "kernels/cuda/device/int8/int8_products.cuh"
+#include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/int8/int8_tile.cuh"
+#include "kernels/numerics/elementwise.hpp"
 
 namespace leasehold::device {
 
@@ -44,6 +46,34 @@ __device__ __forceinline__ const std::byte* matrix_of(const Int8MatmulParams& p,
   return of.weights + std::size_t{expert_of_block(p.experts)} * groups_of(of) * p.group_bytes;
 }
 
+/// Gates and rounds the outputs around the block's own, if it is the last one that computes any of
+/// them. The whole block must call it, after it has stored its products.
+__device__ __forceinline__ void gate_products(const Int8MatmulParams& p, const ColumnList& list,
+                                              std::uint32_t group) {
+  constexpr std::uint32_t kGroups = kGatedOutputs / kGroupRows;
+  const MatmulSegment& gate = p.segments[0];
+  const MatmulSegment& up = p.segments[1];
+  const std::uint32_t part = group / kGroups;
+  const std::uint32_t left = groups_of(gate) - part * kGroups;
+  const std::uint32_t n_blocks = 2 * (left < kGroups ? left : kGroups);
+  if (!arrive(&p.gated.counters[part], n_blocks).is_last) return;
+  const std::uint32_t first = part * kGatedOutputs;
+  const std::uint32_t n = gate.n_out - first < kGatedOutputs ? gate.n_out - first : kGatedOutputs;
+  for (std::uint32_t i = threadIdx.x; i < n * list.count; i += blockDim.x) {
+    const std::size_t row = list.target[i / n];
+    float& out = gate.out[row * gate.out_stride + first + i % n];
+    out = gated(p.gated.activation, out, up.out[row * up.out_stride + first + i % n]);
+  }
+  __syncthreads();
+  const Int8Rows& rounded = p.gated.rounded;
+  const std::uint32_t per_row = n / rounded.block;
+  for (std::uint32_t i = warp_of_block(); i < per_row * list.count; i += blockDim.x / kWarp) {
+    const std::uint32_t row = list.target[i / per_row];
+    const std::uint32_t block = first / rounded.block + i % per_row;
+    round_blocks(rounded, row, gate.out + std::size_t{row} * gate.out_stride, block, block + 1, 1);
+  }
+}
+
 /// Runs `Kernel` (Int8Few or Int8Eight) for all columns of the block.
 template <class Kernel>
 __device__ __forceinline__ void matmul_int8_chunks(const Int8MatmulParams& p) {
@@ -60,6 +90,7 @@ __device__ __forceinline__ void matmul_int8_chunks(const Int8MatmulParams& p) {
     Kernel(p, list).run(list, weights, chunk, parts + chunk * Kernel::kColumns * kGroupRows);
     __syncthreads();
     store_chunks<Kernel::kColumns>(p, list, of, group, parts);
+    if (p.gated.counters != nullptr) return gate_products(p, list, group);
     if (!p.experts.has_several()) return;
   }
 }

@@ -7,6 +7,20 @@
 
 namespace leasehold::device {
 
+/// Outputs that one block gates and rounds: whole blocks of every format, and whole groups.
+inline constexpr std::uint32_t kGatedOutputs = 512;
+/// The most rows of a launch that gates its products.
+inline constexpr std::uint32_t kMaxGatedRows = 8;
+
+/// What happens to the products of gate and up, the two segments of a launch: the activation
+/// replaces those of gate, which are then rounded for the next matmul. The last block of both
+/// segments to store some of 512 neighbouring outputs does this for all 512.
+struct GatedProducts {
+  std::uint32_t* counters;  ///< [n_out / 512, rounded up], zero before and after; null: nothing.
+  Int8Rows rounded;
+  Activation activation;
+};
+
 /// The same as MatmulParams for groups of rows and rounded rows of x. Launches are never split.
 struct Int8MatmulParams {
   KernelGate gate;
@@ -19,6 +33,7 @@ struct Int8MatmulParams {
   std::uint32_t n_segments;
   std::uint32_t accumulate;  ///< Not 0: adds to out.
   ResultCount count;
+  GatedProducts gated;
 };
 
 }  // namespace leasehold::device

@@ -77,19 +77,41 @@ TEST_CASE("cuda backend: records are written by one copy, one launch and one wai
   }
 }
 
-TEST_CASE("cuda backend: a dense layer takes ten launches") {
-  DecodeRig rig({.graphs = GraphUse::None});
+TEST_CASE("cuda backend: a dense layer takes seven launches in int8, eight in halves") {
+  struct Expected {
+    MatrixLayout layout;
+    std::uint64_t per_layer;
+    const char* product;
+  };
+  // Norm; q, k and v; attention; output; norm; gate and up; down. Halves gate in a launch of their
+  // own.
+  const auto expected = GENERATE(Expected{MatrixLayout::RowGroups, 7, "lh_matmul_int8_q8_0_8"},
+                                 Expected{MatrixLayout::Rows, 8, "lh_matmul_few_q8_0_1"});
+  DecodeRig rig({.graphs = GraphUse::None}, expected.layout);
   const CallCount launches("cuLaunchKernel");
   const KernelCount norms("lh_rms_norm");
-  const KernelCount products("lh_matmul_few_q8_0_1");
+  const KernelCount products(expected.product);
+  const KernelCount gates("lh_swiglu");
   rig.step();
-  // Per layer: norm, q with k and v, heads, scores, merge, output; norm, gate with up, swiglu,
-  // down.
-  constexpr std::uint64_t kPerLayer = 10;
+  const bool is_int8 = expected.layout == MatrixLayout::RowGroups;
   constexpr std::uint64_t kOutsideLayers = 4;  // embedding, tiles of x, logits, candidates
-  CHECK(launches() == kPerLayer * DecodeRig::kLayers + kOutsideLayers);
+  CHECK(launches() == expected.per_layer * DecodeRig::kLayers + kOutsideLayers);
   CHECK(norms() == 2 * DecodeRig::kLayers);
-  CHECK(products() == 2 * DecodeRig::kLayers + 1);
+  CHECK(products() == (is_int8 ? 4 * DecodeRig::kLayers : 2 * DecodeRig::kLayers + 1));
+  CHECK(gates() == (is_int8 ? 0 : DecodeRig::kLayers));
+}
+
+TEST_CASE("cuda backend: a step with two rows of a sequence prepares heads and merges apart") {
+  DecodeRig rig({.graphs = GraphUse::None}, MatrixLayout::RowGroups);
+  const KernelCount heads("lh_rope_kv_append");
+  const KernelCount merges("lh_attention_merge");
+  const KernelCount rounded("lh_round_rows");
+  const KernelCount kernels(nullptr);
+  rig.prefill();
+  CHECK(heads() == DecodeRig::kLayers);
+  CHECK(merges() == DecodeRig::kLayers);
+  CHECK(rounded() == DecodeRig::kLayers);  // attention's output
+  CHECK(kernels() == 10 * DecodeRig::kLayers + 4);
 }
 
 TEST_CASE("cuda backend: between two graphs the host calls the driver nine times") {

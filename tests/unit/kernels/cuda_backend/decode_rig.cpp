@@ -32,18 +32,40 @@ BackendLimits decode_limits() {
 
 }  // namespace
 
-DecodeRig::DecodeRig(cuda::CudaOptions options) : DecodeRig(SeededRandom(7), options) {}
+RigMatrix::RigMatrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in,
+                     MatrixLayout layout) {
+  if (layout == MatrixLayout::Rows)
+    rows_.emplace(random, type, n_out, n_in);
+  else
+    groups_.emplace(random, type, n_out, n_in);
+}
 
-DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
+WeightMatrix RigMatrix::view() const {
+  return rows_ ? rows_->view() : groups_->view();
+}
+
+void RigMatrix::reach(DeviceRegistration& registration) const {
+  const WeightMatrix matrix = view();
+  const std::uint64_t size_bytes =
+      rows_ ? matrix.n_out * row_size_bytes(matrix.type, matrix.n_in)
+            : row_groups(matrix.n_out) * row_group_bytes(matrix.type, matrix.n_in);
+  registration.add(matrix.data, size_bytes);
+}
+
+DecodeRig::DecodeRig(cuda::CudaOptions options, MatrixLayout layout)
+    : DecodeRig(SeededRandom(7), options, layout) {}
+
+DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayout layout)
     : kv(random, kLayout, kLengths),
       tables(kv.block_tables().begin(), kv.block_tables().end()),
       backend(required(
           cuda::CudaBackend::create(test_card(), decode_limits(), table.gate(0, &units), options))),
       table_of_tokens_(random, TensorType::Q8_0, kVocabulary, kWidth),
-      query_(random, TensorType::Q8_0, kWidth, kWidth),
-      key_(random, TensorType::Q8_0, kKvWidth, kWidth),
-      out_(random, TensorType::F16, kWidth, kWidth),
-      up_(random, TensorType::Q8_0, kWidth, kWidth),
+      query_(random, TensorType::Q8_0, kWidth, kWidth, layout),
+      key_(random, TensorType::Q8_0, kKvWidth, kWidth, layout),
+      out_(random, layout == MatrixLayout::Rows ? TensorType::F16 : TensorType::Q8_0, kWidth,
+           kWidth, layout),
+      up_(random, TensorType::Q8_0, kWidth, kWidth, layout),
       norm_(kWidth * sizeof(float)),
       x_(take(kWidth)),
       normed_(take(kWidth)),
@@ -55,8 +77,9 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options)
       wide_up_(take(kWidth)),
       logits_(take(kVocabulary)) {
   norm_.fill<float>(std::vector<float>(kWidth, 1.0F));
-  for (const Matrix* matrix : {&table_of_tokens_, &query_, &key_, &out_, &up_})
-    reach_.add(matrix->view().data, matrix->n_out * row_size_bytes(matrix->type, matrix->n_in));
+  reach_.add(table_of_tokens_.view().data,
+             kVocabulary * row_size_bytes(table_of_tokens_.type, kWidth));
+  for (const RigMatrix* matrix : {&query_, &key_, &out_, &up_}) matrix->reach(reach_);
   reach_.add(norm_.at(), kWidth * sizeof(float));
   for (const BlockTableView& table_of : kv.block_tables())
     for (const Leased<std::byte> block : table_of.blocks)
@@ -91,26 +114,28 @@ SequenceMask DecodeRig::attention_block(const LaunchContext& context) {
                                     {LaunchSite::KeyProjection, key_.view(), normed_, k_},
                                     {LaunchSite::ValueProjection, key_.view(), normed_, v_}};
   SequenceMask live = b.project(context, {.norm = &norm, .matmuls = projections}).live;
-  live &= b.prepare_heads(context, {.layout = kLayout.layer(context.layer),
-                                    .q = q_,
-                                    .k = k_,
-                                    .v = v_,
-                                    .n_heads = kHeads,
-                                    .epsilon = 1e-5F,
-                                    .rope_dim = kHeadDim,
-                                    .style = RopeStyle::Halves,
-                                    .cos_sin = kAngles.data(),
-                                    .block_tables = tables})
-              .live;
-  live &= b.attention(context, {.layout = kLayout.layer(context.layer),
+  const WeightMatrix output = out_.view();
+  const HeadsArgs heads{.layout = kLayout.layer(context.layer),
+                        .q = q_,
+                        .k = k_,
+                        .v = v_,
+                        .n_heads = kHeads,
+                        .epsilon = 1e-5F,
+                        .rope_dim = kHeadDim,
+                        .style = RopeStyle::Halves,
+                        .cos_sin = kAngles.data(),
+                        .block_tables = tables};
+  live &= b.prepare_and_attend(context, heads,
+                               {.layout = kLayout.layer(context.layer),
                                 .q = q_,
                                 .out = attended_,
                                 .n_heads = kHeads,
                                 .scale = 0.25F,
-                                .block_tables = tables})
+                                .block_tables = tables,
+                                .next = &output})
               .live;
   return live & b.matmul(context, {.site = LaunchSite::AttentionOutput,
-                                   .weight = out_.view(),
+                                   .weight = output,
                                    .x = attended_,
                                    .out = x_,
                                    .accumulate = true})
@@ -118,18 +143,16 @@ SequenceMask DecodeRig::attention_block(const LaunchContext& context) {
 }
 
 SequenceMask DecodeRig::feed_forward(const LaunchContext& context) {
-  cuda::CudaBackend& b = *backend;
   const RmsNormArgs norm = norm_args(LaunchSite::FfnNorm);
-  const MatmulArgs wide[] = {{LaunchSite::FfnGate, query_.view(), normed_, wide_gate_},
-                             {LaunchSite::FfnUp, up_.view(), normed_, wide_up_}};
-  const SequenceMask live = b.project(context, {.norm = &norm, .matmuls = wide}).live;
-  const SwiGluArgs swiglu{wide_gate_, wide_up_, kWidth};
-  const MatmulArgs down[] = {{.site = LaunchSite::FfnDown,
-                              .weight = out_.view(),
-                              .x = wide_gate_,
-                              .out = x_,
-                              .accumulate = true}};
-  return live & b.project(context, {.swiglu = &swiglu, .matmuls = down}).live;
+  const FeedForwardArgs args{.norm = &norm,
+                             .gate = {LaunchSite::FfnGate, query_.view(), normed_, wide_gate_},
+                             .up = {LaunchSite::FfnUp, up_.view(), normed_, wide_up_},
+                             .down = {.site = LaunchSite::FfnDown,
+                                      .weight = out_.view(),
+                                      .x = wide_gate_,
+                                      .out = x_,
+                                      .accumulate = true}};
+  return backend->feed_forward(context, args).live;
 }
 
 SequenceMask DecodeRig::layer(const LaunchContext& context) {

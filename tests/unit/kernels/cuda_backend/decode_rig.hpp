@@ -1,5 +1,5 @@
 /// A small artificial model on the CUDA backend, one decode row per sequence, with control of the
-/// fake driver.
+/// fake driver. Its layers multiply halves, or int8 if their matrices are row groups.
 ///
 /// Lifetime: neither copied nor moved. Threads: steps from one at a time. The destructor restores
 /// and releases the card.
@@ -7,14 +7,29 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "kernels/cuda/cuda_backend.hpp"
+#include "tests/contract/backend/grouped_matrix.hpp"
 #include "tests/contract/backend/rig.hpp"
 #include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/test_card.hpp"
 #include "tests/support/unit_watch.hpp"
 
 namespace leasehold::testing {
+
+/// A random matrix of rows, or of row groups.
+class RigMatrix {
+ public:
+  RigMatrix(SeededRandom& random, TensorType type, std::uint32_t n_out, std::uint32_t n_in,
+            MatrixLayout layout);
+  WeightMatrix view() const;
+  void reach(DeviceRegistration& registration) const;
+
+ private:
+  std::optional<Matrix> rows_;
+  std::optional<GroupedMatrix> groups_;
+};
 
 class DecodeRig {
  public:
@@ -25,7 +40,7 @@ class DecodeRig {
   static constexpr std::uint32_t kDead = 1;  ///< The sequence whose lease tests revoke.
   static constexpr SequenceMask kSurvivors = 0b101;
 
-  explicit DecodeRig(cuda::CudaOptions options = {});
+  explicit DecodeRig(cuda::CudaOptions options = {}, MatrixLayout layout = MatrixLayout::Rows);
   DecodeRig(const DecodeRig&) = delete;
   DecodeRig& operator=(const DecodeRig&) = delete;
   ~DecodeRig();
@@ -49,7 +64,7 @@ class DecodeRig {
   std::unique_ptr<cuda::CudaBackend> backend;
 
  private:
-  explicit DecodeRig(SeededRandom random, cuda::CudaOptions options);
+  DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayout layout);
   LaunchStatus forward(const GateSet& gates, std::span<const RowRef> rows,
                        std::span<const std::uint32_t> logit_rows);
   SequenceMask operators(const GateSet& gates, std::span<const RowRef> rows,
@@ -61,10 +76,10 @@ class DecodeRig {
   float* take(std::size_t width);
 
   Matrix table_of_tokens_;
-  Matrix query_;
-  Matrix key_;
-  Matrix out_;
-  Matrix up_;
+  RigMatrix query_;
+  RigMatrix key_;
+  RigMatrix out_;
+  RigMatrix up_;
   LeasedMemory norm_;
   DeviceRegistration reach_;
   float* x_;

@@ -19,9 +19,10 @@ constexpr std::uint32_t kDead = DecodeRig::kDead;
 }  // namespace
 
 TEST_CASE("cuda backend: kernels queued before a revocation skip the rows of the revoked lease") {
-  DecodeRig calm(kPlain);
+  const auto layout = GENERATE(MatrixLayout::Rows, MatrixLayout::RowGroups);
+  DecodeRig calm(kPlain, layout);
   calm.step();
-  DecodeRig rig(kPlain);
+  DecodeRig rig(kPlain, layout);
   const auto before = rig.kv.bytes_of(kDead);
   // Units 0 to 8 wait in the stream when the word changes, including the first layer's append.
   rig.units.start([&](int n) {
@@ -42,7 +43,8 @@ TEST_CASE("cuda backend: kernels queued before a revocation skip the rows of the
 }
 
 TEST_CASE("cuda backend: kernels queued before the engine's lease is revoked do nothing") {
-  DecodeRig rig(kPlain);
+  const auto layout = GENERATE(MatrixLayout::Rows, MatrixLayout::RowGroups);
+  DecodeRig rig(kPlain, layout);
   const auto before = rig.kv.bytes_of(0);
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
@@ -53,6 +55,13 @@ TEST_CASE("cuda backend: kernels queued before the engine's lease is revoked do 
   CHECK(rig.units.count() == 9);
   CHECK(rig.kv.bytes_of(0) == before);
   CHECK(rig.table.listener().refusals().size() == 1);
+
+  rig.units.start({});
+  rig.before_finish = {};
+  CHECK(rig.step(2).live == 0b111);
+  DecodeRig calm(kPlain, layout);
+  calm.step(2);
+  CHECK(rig.all_logits() == calm.all_logits());
 }
 
 TEST_CASE("cuda backend: the stream holds at most max_in_flight launches") {
@@ -111,16 +120,16 @@ TEST_CASE(
 TEST_CASE(
     "cuda backend: a tenant's waiter does not wait for later launches that touch weights only") {
   DecodeRig rig(kPlain);
-  const KernelCount merges("lh_attention_merge");
+  const KernelCount attentions("lh_attention_decode_f16_q1_wide");
   int tenant = 0;
   int everything = 0;
   rig.units.start([&](int n) {
     if (n == 0) fake_cuda_hold();
-    if (n == 13) {  // the first layer's attention is queued, and matmuls after it
+    if (n == 11) {  // the first layer's attention is queued, and matmuls after it
       rig.backend->when_settled(SettleScope::TenantMemory, [&] { ++tenant; });
       rig.backend->when_settled(SettleScope::Everything, [&] { ++everything; });
       CHECK(tenant == 0);
-      while (merges() < 1) fake_cuda_run(1);
+      while (attentions() < 1) fake_cuda_run(1);
     }
     if (n == 17) {  // the stream was full at unit 16, so the engine has polled
       CHECK(tenant == 1);
@@ -166,7 +175,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
     CAPTURE(step);
     const std::size_t refused = rig.table.listener().refusals().size();
     const KernelCount gates("lh_conditional_gate");
-    const KernelCount merges("lh_attention_merge");
+    const KernelCount attentions("lh_attention_decode_f16_q1_wide");
     std::atomic<bool> told{false};
     fake_cuda_hold();
     SequenceMask live = 0;
@@ -184,7 +193,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
     CHECK_FALSE(told);
     while (gates() < 7) fake_cuda_run(1);
     CHECK(eventually([&] { return told.load(); }));
-    CHECK(merges() < DecodeRig::kLayers);  // the graph is not over yet
+    CHECK(attentions() < DecodeRig::kLayers);  // the graph is not over yet
     fake_cuda_release();
     engine.join();
     CHECK(live == DecodeRig::kSurvivors);
