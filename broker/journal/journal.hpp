@@ -23,6 +23,10 @@ class Journal {
   /// leases do not fail with DiskFull.
   virtual Result<void> write(const Batch& batch) = 0;
 
+  /// Writes the rows of many decisions as one transaction. False: nothing was written, and no row
+  /// waits; write each decision's own batch.
+  virtual bool write_together(const Batch& batch) = 0;
+
   /// Operator actions, newest first. Errors: BadRequest without a state directory; those of
   /// Database.
   virtual Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
@@ -47,6 +51,7 @@ class Journal {
 class NullJournal final : public Journal {
  public:
   Result<void> write(const Batch&) override { return {}; }
+  bool write_together(const Batch&) override { return true; }
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(std::size_t) override {
     return fail(Errc::BadRequest,
                 "this broker runs without --state-dir and keeps no operator actions; see "

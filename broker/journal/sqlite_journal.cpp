@@ -184,6 +184,14 @@ Result<void> SqliteJournal::write(const Batch& batch) {
   return written;
 }
 
+/// Refuses while the log is long, because then decisions that revoke nothing must wait for the
+/// checkpointer, and the others must not.
+bool SqliteJournal::write_together(const Batch& batch) {
+  if (components_.database.log_pages() >= kLongLogPages) return false;
+  count_leases(batch);
+  return try_write(batch).has_value();
+}
+
 Result<void> SqliteJournal::try_write(const Batch& batch) {
   SpaceShortage& shortage = batch.has_grants ? no_space_for_grants_ : no_space_;
   const std::uint64_t held_bytes =

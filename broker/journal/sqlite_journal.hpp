@@ -46,6 +46,7 @@ class SqliteJournal final : public Journal {
   const AuditSigner& signer() const { return components_.signer; }
 
   Result<void> write(const Batch& batch) override;
+  bool write_together(const Batch& batch) override;
   Result<std::vector<wire::OperatorActionView>> newest_operator_actions(
       std::size_t at_most) override;
   Result<wire::AuditPage> audit_page(const wire::AuditList& request) override;

@@ -1,5 +1,8 @@
 #include "broker/server/broker_loop.hpp"
 
+#include <boost/asio/post.hpp>
+#include <utility>
+
 #include "broker/server/effects.hpp"
 
 namespace leasehold {
@@ -14,7 +17,10 @@ void BrokerLoop::begin(const std::vector<Effect>& effects) {
 
 void BrokerLoop::post(Event event) {
   queue_.push_back(std::move(event));
-  if (running_) return;
+  if (!running_) decide_queued();
+}
+
+void BrokerLoop::decide_queued() {
   running_ = true;
   while (!queue_.empty()) {
     const TimePoint now = clock_.now();
@@ -24,7 +30,25 @@ void BrokerLoop::post(Event event) {
     decide_now(next, now);
   }
   running_ = false;
+  if (group_.is_empty()) return on_idle();
+  flush_soon();
+}
+
+void BrokerLoop::flush_soon() {
+  if (std::exchange(flush_is_due_, true)) return;
+  boost::asio::post(io_, [this] {
+    flush_is_due_ = false;
+    flush();
+  });
+}
+
+void BrokerLoop::flush() {
+  if (group_.is_empty()) return;
+  running_ = true;
+  group_.flush(performer_);
+  running_ = false;
   on_idle();
+  if (!queue_.empty()) decide_queued();
 }
 
 void BrokerLoop::poll() {
@@ -32,7 +56,7 @@ void BrokerLoop::poll() {
 }
 
 void BrokerLoop::decide_now(const Event& event, TimePoint now) {
-  perform_all(decide(state_, event, now), performer_);
+  group_.add(decide(state_, event, now), performer_);
 }
 
 }  // namespace leasehold

@@ -5,7 +5,9 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
+#include <utility>
 
+#include "broker/decide/merged_batch.hpp"
 #include "common/fault_point.hpp"
 #include "common/machine/process.hpp"
 
@@ -69,16 +71,26 @@ void ServerEffects::perform(const effect::Journal& effect) {
   boost::asio::post(dependencies_.io, [this, batch = effect.batch] { write(batch); });
 }
 
+bool ServerEffects::write_together(const std::vector<const journal::Batch*>& batches) {
+  journal::Batch batch = journal::merged(batches);
+  identify_memory(batch);
+  if (!dependencies_.journal.write_together(batch)) return false;
+  fault_point(FaultSite::BrokerJournalWritten);
+  note_written();
+  return true;
+}
+
+void ServerEffects::note_written() {
+  if (std::exchange(unwritten_, std::nullopt)) spdlog::info("the journal is written again");
+}
+
 void ServerEffects::write(journal::Batch batch) {
   identify_memory(batch);
   const auto written = dependencies_.journal.write(batch);
   fault_point(FaultSite::BrokerJournalWritten);
+  if (written) return note_written();
   const bool was_written = !unwritten_.has_value();
-  unwritten_ = error_of(written);
-  if (written) {
-    if (!was_written) spdlog::info("the journal is written again");
-    return;
-  }
+  unwritten_ = written.error();
   ++journal_faults_;
   if (was_written) {  // log only the first failure: on a full disk, tenants could cause any number
     spdlog::error("could not journal a decision rows={} grants={} error={} detail=\"{}\"",

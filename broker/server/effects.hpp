@@ -46,6 +46,9 @@ class ServerEffects {
  public:
   ServerEffects(EffectDependencies dependencies, std::function<void(Event)> post);
 
+  /// Writes the batches in one transaction. False: nothing was written.
+  bool write_together(const std::vector<const journal::Batch*>& batches);
+
   void perform(const effect::CreateExtents& effect);
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
@@ -89,6 +92,7 @@ class ServerEffects {
 
  private:
   void write(journal::Batch batch);
+  void note_written();
   LentMemory& memory_of(MemoryPool pool);
   void identify_memory(journal::Batch& batch) const;
   void send_grant(const effect::SendGrant& effect, Result<std::vector<UniqueFd>> fds);

@@ -49,7 +49,7 @@ BrokerServer::BrokerServer(boost::asio::io_context& io, StartupState startup,
                 .call_timeout = kCallTimeoutFactor * options.fence_timeout,
                 .find_peer = [this](ConnectionId id) { return connections_.find(id); }},
                [this](Event event) { loop_.post(std::move(event)); }),
-      loop_(state(), dependencies.clock, effects_),
+      loop_(io, state(), dependencies.clock, effects_),
       ahead_clearing_(io, state(), host_, options.clear_ahead_bytes),
       connections_(io, std::move(dependencies.acceptor), connection_handlers(), dependencies.clock,
                    options.worker_uids),
@@ -73,6 +73,7 @@ BrokerServer::BrokerServer(boost::asio::io_context& io, StartupState startup,
 void BrokerServer::watch_device(DeviceAgentLink& agent, AgentMemory& memory) {
   agent.set_handlers({.on_lost =
                           [this, &memory](const Error& why) {
+                            loop_.flush();
                             memory.forget_all();
                             loop_.post(DeviceLost{why.detail});
                           },
@@ -180,8 +181,11 @@ DispatchHooks BrokerServer::dispatch_hooks(const Clock& clock, bool allow_memory
                  std::vector<UniqueFd> fds) { return take_memory(id, redeliver, std::move(fds)); },
       .open_spill = [this](ConnectionId id,
                            control::Responder respond) { open_spill(id, std::move(respond)); },
-      .query = [sources](const Query& query,
-                         const control::Json& params) { return query.answer(sources, params); },
+      .query =
+          [this, sources](const Query& query, const control::Json& params) {
+            loop_.flush();
+            return query.answer(sources, params);
+          },
       .count_touched =
           [this](std::move_only_function<void()> then) { host_.count_touched(std::move(then)); },
       .pass_to_worker =
@@ -189,6 +193,7 @@ DispatchHooks BrokerServer::dispatch_hooks(const Clock& clock, bool allow_memory
                  auto on_reply) { pass_to_worker(worker, method, params, std::move(on_reply)); },
       .wait_for_leases =
           [this](ConnectionId id, wire::LeaseWait wait, control::Responder& respond) {
+            loop_.flush();
             return replies_.lease_waits().add(id, std::move(wait), respond);
           },
       .post = [this](Event event) { loop_.post(std::move(event)); },
@@ -259,7 +264,7 @@ Result<void> BrokerServer::take_memory(ConnectionId id, const wire::LeaseRedeliv
   return {};
 }
 
-/// Runs after an event and all events that followed from it.
+/// Runs when the effects of all decided events are performed.
 void BrokerServer::after_events() {
   quiet_.observe();
   replies_.lease_waits().poll();

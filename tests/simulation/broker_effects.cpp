@@ -1,4 +1,5 @@
 // Performs the broker's effects on the simulated machine and reports them to the judge.
+#include "broker/decide/merged_batch.hpp"
 #include "common/expects.hpp"
 #include "tests/simulation/adapters/adapter_judge.hpp"
 #include "tests/simulation/memory.hpp"
@@ -87,6 +88,17 @@ void Broker::saw_region(const events::RegionStateChanged& changed) {
 
 // --------------------------------------------------------------------------------------------
 // words
+
+/// A full disk, or a log that is too long, leaves each decision its own transaction.
+bool Broker::write_together(const std::vector<const journal::Batch*>& batches) {
+  Fiber::pause();
+  if (deps_.machine.one_in(4)) return false;
+  const journal::Batch batch = journal::merged(batches);
+  unwritten_.insert(unwritten_.end(), batch.rows.begin(), batch.rows.end());
+  write(std::exchange(unwritten_, {}));
+  if (deps_.machine.reach(FaultSite::BrokerJournalWritten, *this)) Fiber::pause();
+  return true;
+}
 
 /// A full disk refuses grants and nothing else.
 void Broker::perform(const effect::Journal& effect) {

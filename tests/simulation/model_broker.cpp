@@ -126,32 +126,42 @@ std::uint64_t Broker::expect_answer(const Connection& connection,
   return number;
 }
 
+bool Broker::is_deciding() const {
+  return handling_ || !queue_.empty() || !group_.is_empty();
+}
+
 bool Broker::is_busy() const {
   const bool failing = agent_client_ && agent_client_->is_failing();
-  return handling_ || !queue_.empty() || failing;
+  return is_deciding() || failing;
 }
 
 void Broker::run() {
-  if (handling_ || !queue_.empty()) return fiber_->resume();
+  if (is_deciding()) return fiber_->resume();
   agent_client_->fail_next();
 }
 
 void Broker::live() {
   recover();
   for (;;) {
-    while (queue_.empty()) Fiber::pause();
-    const Event event = std::move(queue_.front());
-    queue_.pop_front();
+    if (queue_.empty()) Fiber::pause();  // other events of the turn may come
+    const bool flushes = queue_.empty() || deps_.machine.one_in(8);
     handling_ = true;
-    handle(event);
-    check_words();
+    if (!flushes) handle_next();
+    if (flushes) group_.flush(*this);
+    if (group_.is_empty()) check_words();
     handling_ = false;
   }
 }
 
+void Broker::handle_next() {
+  const Event event = std::move(queue_.front());
+  queue_.pop_front();
+  handle(event);
+}
+
 void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
-  const std::vector<Effect> effects = decide_with_planted_bugs(event);
+  std::vector<Effect> effects = decide_with_planted_bugs(event);
   if (deps_.persistent.has_adapters) check_adapter_quotas(state, event, effects);
   check_reserves(state);
   check_swap_shares(state);
@@ -160,7 +170,7 @@ void Broker::handle(const Event& event) {
   check_refusal(state, event, effects);
   observe_workers();
   disk_full_ = false;
-  perform_all(effects, *this);
+  group_.add(std::move(effects), *this);
 }
 
 void Broker::perform(const effect::SendAsleep& effect) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "broker/decide/core.hpp"
+#include "broker/decide/effect_group.hpp"
 #include "broker/memory/lent_memory.hpp"
 #include "broker/recovery/recovery.hpp"
 #include "broker/supervise/quiet_observer.hpp"
@@ -165,6 +166,7 @@ class Broker : public Process {
   Connection& connect(Process& client, Message on_closed);
 
   void perform(const effect::CreateExtents&) {}  // the judge counts objects as they are sent
+  bool write_together(const std::vector<const journal::Batch*>& batches);
   void perform(const effect::Journal& effect);
   void perform(const effect::PublishGrant& effect);
   void perform(const effect::StoreWords& effect);
@@ -250,6 +252,8 @@ class Broker : public Process {
   void recover();
   /// Takes the descriptors that came with the message before the core decides.
   Result<void> take_memory(const Connection& from, const wire::LeaseRedeliver& message);
+  bool is_deciding() const;
+  void handle_next();
   void handle(const Event& event);
   void observe_workers();
   void check_words() const;
@@ -271,6 +275,7 @@ class Broker : public Process {
   std::deque<Event> queue_;
   std::deque<std::function<void()>> scrubs_;  ///< Tasks of its other thread, in order.
   std::set<ExtentId> too_late_;               ///< A worker that delivers one of these is too late.
+  EffectGroup group_;
   bool handling_ = false;
   bool wakeup_pending_ = false;
   bool disk_full_ = false;               ///< The current decision could not be journaled.

@@ -92,6 +92,22 @@ TEST_CASE("journal: on a full disk the reserve is spent on revocations only") {
   CHECK(world.journal->reserve_bytes() < held);
 }
 
+TEST_CASE("journal: many decisions are written together, or nothing of them") {
+  GrantedLeases world;
+  CHECK(world.journal->write_together({.rows = {lease_row(2), lease_row(1, LeaseState::Revoked)}}));
+  {
+    const FileSizeLimit limit(world.log_bytes());
+    const Batch batch{.rows = {lease_row(3), lease_row(0, LeaseState::Revoked)},
+                      .has_grants = true};
+    CHECK_FALSE(world.journal->write_together(batch));
+  }
+  CHECK(world.journal->waiting() == 0);
+  const Image image = world.journal->load(kNowUnixS).value();
+  CHECK(image.leases.size() == 3);
+  CHECK(image.leases.at(lease_row(0).id).state == LeaseState::Live);
+  CHECK(image.leases.at(lease_row(1).id).state == LeaseState::Revoked);
+}
+
 TEST_CASE("journal: refused grants on a full disk cost no reserve and leave no waiting rows") {
   GrantedLeases world;
   const std::uint64_t held = world.journal->reserve_bytes();
