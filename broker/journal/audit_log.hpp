@@ -70,6 +70,7 @@ class AuditLog {
   /// Errors: UnknownTenant for a tenant without records; those of Database.
   Result<wire::AuditHead> signed_part(const std::optional<std::string>& tenant);
   const TenantChains& tenants() const { return tenants_; }
+  std::uint64_t gaps() const { return now_.gaps; }
   /// The statements about the chain's keys that the journal had at the start.
   const std::vector<wire::DsseEnvelope>& key_links() const { return key_links_; }
   /// See AuditPage. Also 0 for a clock that is behind, because that only removes fewer records.

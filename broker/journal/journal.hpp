@@ -10,6 +10,7 @@
 #include "broker/books/rows.hpp"
 #include "common/result.hpp"
 #include "ipc/control/messages.hpp"
+#include "ipc/control/messages/audit/audit_state.hpp"
 
 namespace leasehold::journal {
 
@@ -37,6 +38,8 @@ class Journal {
 
   /// The tenant's leases in the audit chain; nothing if there are none.
   virtual std::optional<wire::LeaseCounts> lease_counts(const TenantId& tenant) const = 0;
+  /// Nothing without a state directory.
+  virtual std::optional<wire::AuditState> audit_state() const = 0;
 
   /// The signed head of the chain. Errors: as newest_operator_actions; UnknownTenant; DiskFull if
   /// there was never space for a key.
@@ -59,6 +62,7 @@ class NullJournal final : public Journal {
   }
   Result<wire::AuditPage> audit_page(const wire::AuditList&) override { return no_records(); }
   std::optional<wire::LeaseCounts> lease_counts(const TenantId&) const override { return {}; }
+  std::optional<wire::AuditState> audit_state() const override { return {}; }
   Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery&) override {
     return no_records();
   }

@@ -250,6 +250,14 @@ std::optional<wire::LeaseCounts> SqliteJournal::lease_counts(const TenantId& ten
   return head == nullptr ? std::nullopt : std::optional(head->leases);
 }
 
+std::optional<wire::AuditState> SqliteJournal::audit_state() const {
+  const AuditLog& audit = *components_.audit;
+  return wire::AuditState{.leases = audit.tenants().all_leases(),
+                          .gaps = audit.gaps(),
+                          .waiting = waiting_.lease_records(),
+                          .key_is_unlinked = components_.signer.is_replacement()};
+}
+
 /// A power cut must not take records that a kept head counts: that would look like forgery.
 Result<wire::DsseEnvelope> SqliteJournal::audit_head(const wire::AuditHeadQuery& query) {
   TRY(components_.signer.create_if_missing());

@@ -51,6 +51,7 @@ class SqliteJournal final : public Journal {
       std::size_t at_most) override;
   Result<wire::AuditPage> audit_page(const wire::AuditList& request) override;
   std::optional<wire::LeaseCounts> lease_counts(const TenantId& tenant) const override;
+  std::optional<wire::AuditState> audit_state() const override;
   Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery& query) override;
   Result<wire::AuditKeys> audit_keys() override;
   Result<wire::AuditKeys> rotate_audit_key(const wire::AuditKeyRotate& rotate) override;

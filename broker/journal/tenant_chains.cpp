@@ -6,6 +6,14 @@
 #include "ipc/control/tokens/audit_chain.hpp"
 
 namespace leasehold::journal {
+namespace {
+
+constexpr std::uint64_t wire::LeaseCounts::* kLeaseCounts[] = {
+    &wire::LeaseCounts::granted, &wire::LeaseCounts::open, &wire::LeaseCounts::quarantined,
+    &wire::LeaseCounts::held, &wire::LeaseCounts::erased};
+
+}  // namespace
+
 Result<TenantChains> TenantChains::create(Database& database) {
   TenantChains chains(TRY(database.prepare(
       "REPLACE INTO audit_tenant (tenant, records, hash, unix_ms, granted, open, quarantined, held,"
@@ -22,9 +30,16 @@ Result<void> TenantChains::load(Database& database) {
     wire::TenantHead head;
     rows.read(head.tenant, head.records, head.hash, head.unix_ms, head.leases.granted,
               head.leases.open, head.leases.quarantined, head.leases.held, head.leases.erased);
-    heads_.emplace(head.tenant, head);
+    store(std::move(head));
   }
   return {};
+}
+
+void TenantChains::store(wire::TenantHead head) {
+  wire::TenantHead& stored = heads_[head.tenant];
+  for (const auto count : kLeaseCounts)
+    all_leases_.*count += head.leases.*count - stored.leases.*count;
+  stored = std::move(head);
 }
 
 const wire::TenantHead* TenantChains::find(const std::string& tenant) const {
@@ -70,7 +85,7 @@ Result<void> TenantChains::write() {
 }
 
 void TenantChains::committed() {
-  for (auto& [tenant, head] : std::exchange(next_, {})) heads_.insert_or_assign(tenant, head);
+  for (auto& [tenant, head] : std::exchange(next_, {})) store(std::move(head));
 }
 
 }  // namespace leasehold::journal

@@ -39,14 +39,18 @@ class TenantChains {
 
   /// As on disk. Null for a tenant without records.
   const wire::TenantHead* find(const std::string& tenant) const;
+  /// The leases of all tenants, as on disk.
+  const wire::LeaseCounts& all_leases() const { return all_leases_; }
 
  private:
   explicit TenantChains(Statement put) : put_(std::move(put)) {}
   Result<void> load(Database& database);
+  void store(wire::TenantHead head);
   const wire::TenantHead* find_next(const std::string& tenant) const;
 
   Statement put_;
   std::map<std::string, wire::TenantHead> heads_;
+  wire::LeaseCounts all_leases_;
   std::map<std::string, wire::TenantHead> next_;  ///< Those that the transaction changed.
 };
 

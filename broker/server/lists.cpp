@@ -61,6 +61,7 @@ Result<Json> query_status(const ListSources& sources, const Json&) {
   view.uptime_ms = (now - sources.started) / std::chrono::milliseconds(1);
   Json reply = view.to_json();
   reply.update(wire::HostMemoryInUse{.touched_bytes = sources.memory.touched_bytes()}.to_json());
+  reply.update(wire::StatusOfAudit{.audit = sources.journal.audit_state()}.to_json());
   return reply;
 }
 

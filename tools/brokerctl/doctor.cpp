@@ -138,6 +138,19 @@ Finding socket(const MachineFacts& facts) {
   return finding;
 }
 
+/// After the next rotation the newest key has a key before it that vouches for it.
+Finding audit_key(const MachineFacts& facts) {
+  Finding finding{.check = "audit key", .found = "no key was lost"};
+  if (!facts.audit) finding.found = "the broker answers nothing about an audit chain";
+  if (!facts.audit || !facts.audit->key_is_unlinked) return finding;
+  finding.grade = Grade::Wrong;
+  finding.found =
+      "it was lost, and a new one signs certificates; give auditors the new one in a way that they "
+      "trust, then rotate it";
+  finding.next = "brokerctl audit key && brokerctl audit key rotate";
+  return finding;
+}
+
 /// Why the owner of the directory cannot write there, and a command that fixes it or shows more.
 std::optional<std::pair<std::string, std::string>> write_obstacle(
     const std::string& path, const MachineFacts::Directory& state) {
@@ -202,8 +215,9 @@ Finding card(const MachineFacts& facts) {
 }  // namespace
 
 std::vector<Finding> examine(const MachineFacts& facts) {
-  return {kernel(facts), memlock(facts), huge_pages(facts),      memory_nodes(facts),
-          users(facts),  socket(facts),  state_directory(facts), card(facts)};
+  return {kernel(facts),       memlock(facts),         huge_pages(facts),
+          memory_nodes(facts), users(facts),           socket(facts),
+          audit_key(facts),    state_directory(facts), card(facts)};
 }
 
 PrintText report(const std::vector<Finding>& findings) {

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <limits>
 
+#include "ipc/client/parse_message.hpp"
 #include "ipc/control/messages.hpp"
 #include "ipc/control/transport/client.hpp"
 #include "kernels/cpu/default_threads.hpp"
@@ -74,14 +75,22 @@ std::uint64_t memlock_limit() {
 
 /// Systemd accepts connections for a broker that does not run, so only a reply proves that the
 /// broker runs. A refusal is a reply, too.
-std::string why_no_answer(const std::string& socket) {
-  auto client = control::Client::connect(socket);
-  if (!client) return client.error().detail;
+void ask_broker(MachineFacts& facts) {
+  auto client = control::Client::connect(facts.socket);
+  if (!client) {
+    facts.socket_error = client.error().detail;
+    return;
+  }
   const auto reply = client->call("status", {.body = wire::Empty{}.to_json()}, kAnswerTimeout);
-  if (reply) return {};
+  if (reply) {
+    const auto status = client::parse_message<wire::StatusOfAudit>(reply->body);
+    if (status) facts.audit = status->audit;
+    return;
+  }
   const Error& error = reply.error();
-  if (error.code != Errc::TimedOut && error.code != Errc::ConnectionLost) return {};
-  return fmt::format("{} accepts connections, but no broker answers: {}", socket, error.detail);
+  if (error.code != Errc::TimedOut && error.code != Errc::ConnectionLost) return;
+  facts.socket_error =
+      fmt::format("{} accepts connections, but no broker answers: {}", facts.socket, error.detail);
 }
 
 }  // namespace
@@ -105,7 +114,7 @@ MachineFacts read_machine(const std::string& socket, const std::string& state_di
                      .has_card_device = exists("/dev/nvidiactl") && exists("/dev/nvidia0")};
   utsname kernel{};
   if (::uname(&kernel) == 0) facts.kernel_release = kernel.release;
-  facts.socket_error = why_no_answer(socket);
+  ask_broker(facts);
   return facts;
 }
 

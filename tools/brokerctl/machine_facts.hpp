@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/machine/numa_nodes.hpp"
+#include "ipc/control/messages/audit/audit_state.hpp"
 
 namespace leasehold::brokerctl {
 
@@ -24,7 +25,8 @@ struct MachineFacts {
   bool has_monitor_user = false;          ///< The user leasehold-monitor exists.
   std::string socket;
   bool socket_exists = false;
-  std::string socket_error;  ///< Why no broker answered at `socket`; empty if one did.
+  std::string socket_error;               ///< Why no broker answered at `socket`; empty if one did.
+  std::optional<wire::AuditState> audit;  ///< As the broker says; empty if it does not.
   std::string state_dir;
   struct Directory {
     mode_t mode = 0;

@@ -151,6 +151,29 @@ void add_faults(Exposition& page, const wire::StatusView& status) {
              static_cast<double>(status.uptime_ms) * 1e-3);
 }
 
+void add_audit(Exposition& page, const BrokerState& state) {
+  if (!state.audit) return;
+  constexpr metrics::Name kLeases{
+      "leasehold_broker_audited_leases",
+      "Leases since the first, by what became of their memory according to the audit chain"};
+  wire::LeaseCounts leases = state.audit->leases;
+  for (int i = 0; i < wire::kErasureStateCount; ++i) {
+    const auto each = static_cast<wire::ErasureState>(i);
+    page.gauge(kLeases, number(wire::count_of(leases, each)),
+               {{"state", std::string(wire::name(each))}});
+  }
+  page.counter({"leasehold_broker_audit_gaps_total",
+                "Times that audit records about leases were written late, because the disk was "
+                "full"},
+               number(state.audit->gaps));
+  page.gauge({"leasehold_broker_audit_records_waiting",
+              "Audit records about leases that wait for disk space"},
+             number(state.audit->waiting));
+  page.gauge({"leasehold_broker_audit_key_unlinked",
+              "1 while the key that signs the audit chain replaces a lost one"},
+             state.audit->key_is_unlinked ? 1 : 0);
+}
+
 /// Adds a gauge per tenant under the same tenant names as the counters have. The sum of all other
 /// tenants is "other".
 template <class Count>
@@ -237,6 +260,7 @@ std::string broker_metrics(const BrokerState& state) {
   add_cell(page, state);
   add_memory(page, state.status);
   add_faults(page, state.status);
+  add_audit(page, state);
   add_tenants(page, state);
   add_adapters(page, state.status, state.metrics.at("adapters"));
   add_latencies(page, state.metrics);

@@ -64,6 +64,7 @@ Result<BrokerState> BrokerReader::ask_state() const {
   const Json none = Json::object();
   const Json status = TRY(broker("status", none));
   state.status = TRY(client::parse_message<wire::StatusView>(status));
+  state.audit = TRY(client::parse_message<wire::StatusOfAudit>(status)).audit;
   state.metrics = TRY(broker("metrics.read", none));
   const Json workers = TRY(broker("worker.list", none));
   state.workers = TRY(client::parse_items<wire::WorkerView>(workers));

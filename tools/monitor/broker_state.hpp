@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "ipc/control/messages/audit/audit_state.hpp"
 #include "ipc/control/messages/views.hpp"
 #include "ipc/control/transport/peer.hpp"
 
@@ -11,7 +13,8 @@ namespace leasehold::monitor {
 
 struct BrokerState {
   wire::StatusView status;
-  control::Json metrics;  ///< Reply to `metrics.read` (broker/server/lists.cpp).
+  std::optional<wire::AuditState> audit;  ///< Missing if the broker has no state directory.
+  control::Json metrics;                  ///< Reply to `metrics.read` (broker/server/lists.cpp).
   std::vector<wire::TenantView> tenants;
   std::vector<wire::WorkerView> workers;
   /// What the tenants were served, under a bounded number of names (TenantCounts).

@@ -56,11 +56,13 @@ http::Answer answer_of(const Result<Json>& document) {
 
 Result<Json> overview(const Result<BrokerState>& state, TimePoint now) {
   if (!state) return std::unexpected(state.error());
-  return Json{{"now_boottime_ns", now.boottime_ns},
-              {"version", std::string(version())},
-              {"status", state->status.to_json()},
-              {"workers", array_of(state->workers)},
-              {"tenants", array_of(state->tenants)}};
+  Json overview{{"now_boottime_ns", now.boottime_ns},
+                {"version", std::string(version())},
+                {"status", state->status.to_json()},
+                {"workers", array_of(state->workers)},
+                {"tenants", array_of(state->tenants)}};
+  if (state->audit) overview["audit"] = state->audit->to_json();
+  return overview;
 }
 
 }  // namespace

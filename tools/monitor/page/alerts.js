@@ -32,7 +32,7 @@ function cellRulesOf({ cell }) {
 }
 
 // [condition, name, text, the command that shows more]
-function rulesOf({ status, workers }, figures, cell) {
+function rulesOf({ status, workers, audit }, figures, cell) {
   const serving = workers.filter((each) => each.state === "ready" && !each.out_of_service).length;
   const free = status.capacity_bytes > 0 ? status.free_bytes / status.capacity_bytes : 1;
   const worst = (field) => Math.max(0, ...figures.map((each) => each[field] ?? 0));
@@ -45,6 +45,7 @@ function rulesOf({ status, workers }, figures, cell) {
     [status.quarantined_bytes > 0, "LeaseholdMemoryQuarantined", `${bytes(status.quarantined_bytes)} of memory quarantined`, "brokerctl quarantine"],
     [status.tampered > 0, "LeaseholdTableTampered", `a process changed ${many(status.tampered, "slot")} of the lease table`, "brokerctl events"],
     [status.journal_faults > 0, "LeaseholdJournalFaults", `${many(status.journal_faults, "decision")} not journaled at once`, "brokerctl status"],
+    [audit?.key_is_unlinked, "LeaseholdAuditKeyLost", "the key of the audit chain was lost, and auditors do not know the new one", "brokerctl doctor"],
     [status.device_state === "lost", "LeaseholdDeviceLost", `the agent of ${status.device} has exited`, "brokerctl status"],
     [free === 0, "LeaseholdPoolFull", "no KV memory is free", "brokerctl tenants"],
     [free > 0 && free < kPoolNearlyFull, "LeaseholdPoolNearlyFull", `${percent(free)} of the KV memory is free`, "brokerctl tenants"],

@@ -20,7 +20,7 @@ function cellTotals(cell, tenants) {
   ];
 }
 
-export function showTotals({ status, tenants, workers }, rates, figures, alerts) {
+export function showTotals({ status, tenants, workers, audit }, rates, figures, alerts) {
   const sum = rates ? [...rates.values()].reduce((a, b) => a + b, 0) : undefined;
   const used = status.capacity_bytes > 0 ? 1 - status.free_bytes / status.capacity_bytes : 0;
   const all = (field) => (figures.length > 0 ? count(figures.reduce((sum, each) => sum + each[field], 0)) : "–");
@@ -45,6 +45,8 @@ export function showTotals({ status, tenants, workers }, rates, figures, alerts)
   if (status.workers_asleep > 0) totals.push(["Workers asleep", count(status.workers_asleep)]);
   if (status.adapters_loaded > 0) totals.push(["Adapters", `${count(status.adapters_loaded)}, ${bytes(status.adapter_bytes)}`]);
   if (status.journal_faults > 0) totals.push(["Journal faults", count(status.journal_faults), true]);
+  if (audit?.gaps > 0) totals.push(["Audit gaps", count(audit.gaps), true]);
+  if (audit?.key_is_unlinked) totals.push(["Audit key", "lost", true]);
   if (status.tampered > 0) totals.push(["Tampered slots", count(status.tampered), true]);
   if (status.cell) totals.push(...cellTotals(status.cell, tenants));
   const card = status.device === "cpu" ? "No card" : `Card ${status.device} (${status.device_state})`;

@@ -126,6 +126,22 @@ TEST_CASE("memory log: the head counts the tenant's leases by what became of the
   CHECK(leases.erased == 2);
 }
 
+TEST_CASE("memory log: the state of the chain counts the leases of all tenants, also at a start") {
+  const StateDir dir;
+  const auto journal = opened(dir);
+  journal->write({.rows = {granted(1, "a"), granted(2, "b"), granted(3, "")}}).value();
+  journal->write({.rows = {erased(1, "a"), erased(3, "")}}).value();
+  for (const auto& each : {journal->audit_state(), opened(dir)->audit_state()}) {
+    REQUIRE(each);
+    CHECK(each->leases.granted == 3);
+    CHECK(each->leases.open == 1);
+    CHECK(each->leases.erased == 2);
+    CHECK(each->gaps == 0);
+    CHECK_FALSE(each->key_is_unlinked);
+  }
+  CHECK_FALSE(NullJournal().audit_state());
+}
+
 TEST_CASE("memory log: a transaction that fails changes no tenant's chain and not the tree") {
   const StateDir dir;
   const auto journal = opened(dir);
@@ -276,7 +292,10 @@ TEST_CASE("memory log: after the loss of the key another signs, which no other v
   CHECK_FALSE(chain.leads(first, chain.keys()[1].key));
   CHECK(chain.log() == first.id());
   CHECK(records(*opened(dir)).size() == 1);
-  CHECK(opened(dir)->signer().is_replacement());
+  const auto journal = opened(dir);
+  CHECK(journal->audit_state()->key_is_unlinked);
+  (void)journal->rotate_audit_key({.key = journal->signer().key_id()}).value();
+  CHECK_FALSE(journal->audit_state()->key_is_unlinked);
 }
 
 TEST_CASE("memory log: a head is signed when its records survive a power cut") {

@@ -1,4 +1,5 @@
 // Samples of the audit records about leased memory, and of what is signed.
+#include "ipc/control/messages/audit/audit_state.hpp"
 #include "sample_of.hpp"
 
 namespace leasehold::testing {
@@ -50,6 +51,11 @@ std::vector<MessageSample> erasure_samples() {
       sample<AuditKeys>("AuditKeys", with_digests(R"({"keys":[{"payload":"e30=","payloadType":
            "application/vnd.in-toto+json","signatures":[{"keyid":DIGEST,"sig":"AA=="}]}]})")),
       sample<AuditKeyRotate>("AuditKeyRotate", with_digests(R"({"key":DIGEST})")),
+      sample<AuditState>("AuditState", R"({"leases":{"granted":2,"open":1,"quarantined":0,
+           "held":0,"erased":1},"gaps":1,"waiting":0,"key_is_unlinked":false})"),
+      sample<StatusOfAudit>("StatusOfAudit", R"({"audit":{"leases":{"granted":2,"open":1,
+           "quarantined":0,"held":0,"erased":1},"gaps":1,"waiting":0,"key_is_unlinked":false}})",
+                            {"audit"}),
   };
 }
 

@@ -70,6 +70,9 @@ const Fault kFaults[]{
     {"socket", Grade::Wrong, [](MachineFacts& f) { f.socket_error = "refused"; },
      "systemctl restart leasehold-broker.socket leasehold-broker || journalctl -u leasehold-broker "
      "-n 20"},
+    {"audit key", Grade::Wrong,
+     [](MachineFacts& f) { f.audit = wire::AuditState{.key_is_unlinked = true}; },
+     "brokerctl audit key && brokerctl audit key rotate"},
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->mode = 0755; },
      "chmod 0700 /var/lib/leasehold"},
     {"state directory", Grade::Wrong, [](MachineFacts& f) { f.state->owner = "root"; },

@@ -100,6 +100,25 @@ TEST_CASE("broker metrics: adapters are counted by state, and refusals by error"
     CHECK_THAT(text, Catch::Contains(line));
 }
 
+TEST_CASE(
+    "broker metrics: a broker with an audit chain counts leases by the fate of their memory") {
+  BrokerState state = known_state();
+  CHECK_THAT(broker_metrics(state), !Catch::Contains("audit"));
+  state.audit = {.leases = {.granted = 15, .open = 1, .quarantined = 2, .held = 4, .erased = 8},
+                 .gaps = 3,
+                 .waiting = 5,
+                 .key_is_unlinked = true};
+  const std::string text = broker_metrics(state);
+  for (const char* line :
+       {"leasehold_broker_audited_leases{state=\"open\"} 1\n",
+        "leasehold_broker_audited_leases{state=\"quarantined\"} 2\n",
+        "leasehold_broker_audited_leases{state=\"held\"} 4\n",
+        "leasehold_broker_audited_leases{state=\"erased\"} 8\n",
+        "leasehold_broker_audit_gaps_total 3\n", "leasehold_broker_audit_records_waiting 5\n",
+        "leasehold_broker_audit_key_unlinked 1\n"})
+    CHECK_THAT(text, Catch::Contains(line));
+}
+
 TEST_CASE("broker metrics: a histogram has the broker's counts below each power of two") {
   const std::string text = broker_metrics(known_state());
   const std::string clock = "leasehold_broker_revocation_clock_seconds";
