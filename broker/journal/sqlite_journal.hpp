@@ -29,7 +29,7 @@ namespace leasehold::journal {
 
 class SqliteJournal final : public Journal {
  public:
-  /// Opens or creates the journal, then checks it.
+  /// Opens or creates the journal, then checks all of it but the audit records.
   /// Errors: FileCorrupt, DiskFull, SystemError; those of state_file_error.
   static Result<std::unique_ptr<SqliteJournal>> open(const std::string& state_dir,
                                                      AuditLimits limits = {});

@@ -98,6 +98,32 @@ TEST_CASE("journal: a value out of range is refused") {
   CHECK(why.detail.contains("move " + dir.file("journal.db")));
 }
 
+TEST_CASE("journal: a start reads no old audit records, and a damaged one is found by its reader") {
+  const StateDir dir;
+  {
+    const auto journal = opened(dir);
+    // The tree of the records is stored past the 1024th.
+    journal->write({.rows = std::vector<Row>(1200, RevocationRow{.lease = {1, 3}})}).value();
+    journal->write({.rows = {RevocationRow{.lease = {2, 3}}}}).value();
+  }
+  // The log is moved into the database when no connection is left.
+  std::fstream file(dir.file("journal.db"), std::ios::in | std::ios::out | std::ios::binary);
+  std::string bytes(std::filesystem::file_size(dir.file("journal.db")), '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  constexpr std::size_t kPageBytes = 4096;
+  const std::size_t page = bytes.find(R"("sequence":50,)") / kPageBytes;
+  REQUIRE(page > 0);
+  file.seekp(static_cast<std::streamoff>(page * kPageBytes));
+  file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+  file.close();
+
+  const auto journal = opened(dir);
+
+  journal->write({.rows = {RevocationRow{.lease = {3, 3}}}}).value();
+  CHECK(journal->audit().head().sequence == 1202);
+  CHECK(journal->audit_page({}).error().code == Errc::FileCorrupt);
+}
+
 TEST_CASE("journal: damaged pages are found when it is opened") {
   const StateDir dir;
   {
