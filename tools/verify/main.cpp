@@ -54,9 +54,10 @@ void declare(CLI::App& app, Options& options) {
   app.footer(
       "A certificate shows what became of the memory that one tenant leased: which leases\nwere "
       "granted since a day, which of them are erased and how that was shown, and\nwhich are "
-      "not.\n\nExit codes: 0 all memory of the tenant is erased; 1 the certificate is forged "
+      "not. The operator makes it, with brokerctl.\n\nExit codes: 0 all memory of the tenant is "
+      "erased; 1 the certificate is forged "
       "or\ndamaged; 2 wrong usage; 3 the certificate is sound, and some memory is not erased.\n\n" +
-      limits_text());
+      words_text() + limits_text());
 }
 
 Result<audit::PublicKey> read_key(const std::string& key) {

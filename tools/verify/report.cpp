@@ -59,8 +59,35 @@ constexpr std::array kOpenStates{
               "lend it"},
 };
 
+/// What the report's words mean.
+constexpr std::array kWords{
+    Explained{"tenant", "a customer of the operator; a host computes with language models for it"},
+    Explained{
+        "broker, worker",
+        "programs on that host: the broker lends memory and keeps the signed records; workers "
+        "compute with the memory"},
+    Explained{"lease",
+              "the right of one tenant to memory of the host, from its grant to its end; LEASE is "
+              "its number"},
+    Explained{"extent", "a piece of memory of fixed size"},
+    Explained{
+        "pool",
+        "kv is memory for what a model keeps of a text, and for adapters, which are additions "
+        "to a model; swap is memory of the host to which kv memory is copied for a while"},
+    Explained{
+        "erased",
+        "each extent of the lease has come to one of the ends that the report lists, with how "
+        "that was shown"},
+    Explained{
+        "chain, head",
+        "the broker's records of all tenants, each with a hash of the one before it; a head is "
+        "the signed state of the chain at one time"},
+};
+
 // The words of limits_text, one limit each.
-constexpr std::array<std::string_view, 7> kLimits{
+constexpr std::array<std::string_view, 8> kLimits{
+    "It is about one broker, on one host. If the tenant used several hosts, each has a certificate "
+    "of its own, by a key of its own.",
     "It covers memory that Leasehold lent: the KV cache, its swapped-out blocks, and adapters in "
     "leased memory. It does not cover logs, the client's own copies, a worker's scratch memory, "
     "adapter files on disk, or memory of the host's kernel and of other programs.",
@@ -142,12 +169,20 @@ std::string time_text(const Verdict& verdict) {
   return "all leases granted after " + date_or_dash(verdict.after_unix_ms);
 }
 
+std::string keys_text(const Verdict& verdict) {
+  if (verdict.key_count == 1) return "one key";
+  std::string text = fmt::format("{} keys", verdict.key_count);
+  if (verdict.lost_keys > 0)
+    text +=
+        fmt::format(", {} of them lost, so that they do not vouch for the next", verdict.lost_keys);
+  return text;
+}
+
 std::string heading(const Verdict& verdict) {
   return fmt::format(
       "Tenant:  {}\nTime:    {}, state of {}\nSigner:  {}\nChain:   {}, {} records, {}\n\n",
       tenant_name(verdict), time_text(verdict), date_or_dash(verdict.head.signed_unix_ms),
-      verdict.signer.text(), verdict.head.log, verdict.head.size,
-      verdict.key_count == 1 ? "one key" : fmt::format("{} keys", verdict.key_count));
+      verdict.signer.text(), verdict.head.log, verdict.head.size, keys_text(verdict));
 }
 
 std::string result_line(const Verdict& verdict, const Sums& sums) {
@@ -256,7 +291,7 @@ std::string checks_text(const Verdict& verdict) {
   return text + '\n';
 }
 
-/// Breaks a sentence into lines that fit a terminal.
+/// Breaks a list item into lines that fit a terminal.
 std::string wrapped(std::string_view sentence) {
   constexpr std::size_t kWidth = 92;
   std::string text;
@@ -288,6 +323,13 @@ int exit_code(const Verdict& verdict) {
   return verdict.is_complete() ? kExitComplete : kExitIncomplete;
 }
 
+std::string words_text() {
+  std::string text = "Words\n";
+  for (const Explained& word : kWords)
+    text += wrapped(fmt::format("{}: {}", word.name, word.words));
+  return text + '\n';
+}
+
 std::string limits_text() {
   std::string text = "What a certificate does not prove\n";
   for (const std::string_view limit : kLimits) text += wrapped(limit);
@@ -297,7 +339,7 @@ std::string limits_text() {
 std::string report_text(const Verdict& verdict) {
   const Sums sums = sums_of(verdict);
   return result_line(verdict, sums) + heading(verdict) + erased_text(sums) +
-         not_erased_text(verdict, sums) + checks_text(verdict) + limits_text();
+         not_erased_text(verdict, sums) + checks_text(verdict) + words_text() + limits_text();
 }
 
 json report_json(const Verdict& verdict) {
@@ -319,6 +361,8 @@ json report_json(const Verdict& verdict) {
           {"signed_unix_ms", verdict.head.signed_unix_ms},
           {"signer", verdict.signer.text()},
           {"log", verdict.head.log},
+          {"keys", verdict.key_count},
+          {"lost_keys", verdict.lost_keys},
           {"records", verdict.records},
           {"granted", sums.leases},
           {"erased", sums.erased},

@@ -23,7 +23,9 @@ std::string report_text(const Verdict& verdict);
 nlohmann::json forged_json(const Error& fault);
 std::string forged_text(const Error& fault);
 
-/// What a sound certificate does not prove, one sentence each.
+/// What the words of a report mean.
+std::string words_text();
+/// What a sound certificate does not prove.
 std::string limits_text();
 
 }  // namespace leasehold::verify

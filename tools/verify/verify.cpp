@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <utility>
 
 #include "common/hex.hpp"
@@ -13,7 +14,6 @@
 namespace leasehold::verify {
 namespace {
 
-using audit::CertifiedRecord;
 using audit::ErasureCertificate;
 using audit::KeyLinks;
 using wire::Json;
@@ -29,6 +29,7 @@ std::string date(std::int64_t unix_ms) {
 /// A record with the members that every record has.
 struct ParsedRecord {
   Json content;
+  std::string hash;
   std::uint64_t sequence = 0;
   std::int64_t at_unix_ms = 0;
   wire::TenantPlace place;
@@ -37,9 +38,9 @@ struct ParsedRecord {
   std::string name() const { return fmt::format("record {}", sequence); }
 };
 
-/// `number`: of the record in the certificate, from 1.
-Result<ParsedRecord> parse_record(Json content, std::size_t number) {
-  ParsedRecord record{.content = std::move(content)};
+/// `text`: of the content. `number`: of the record in the certificate, from 1.
+Result<ParsedRecord> parse_record(Json content, const std::string& text, std::size_t number) {
+  ParsedRecord record{.content = std::move(content), .hash = audit::hash_of(text)};
   const Json& object = record.content;
   const auto is_number = [&](const char* member) {
     return object.contains(member) && object[member].is_number_integer();
@@ -76,7 +77,7 @@ class ChainWalk {
       : tenant_(head.tenant), number_(head.records), hash_(head.hash), unix_ms_(head.unix_ms) {}
 
   /// Takes the record before the one that was taken last.
-  Result<void> take(const ParsedRecord& record, const std::string& content) {
+  Result<void> take(const ParsedRecord& record) {
     const auto tenant = record.content.find("tenant");
     if (tenant == record.content.end() || *tenant != tenant_)
       return refuse(record.name() + " is of another tenant");
@@ -87,7 +88,7 @@ class ChainWalk {
       return refuse(fmt::format("{} is the tenant's record {}, and is in the place of {}",
                                 record.name(), shown, number_));
     const std::int64_t latest = std::max(record.at_unix_ms, record.place.tenant_previous_unix_ms);
-    if (audit::hash_of(content) != hash_ || latest != unix_ms_)
+    if (record.hash != hash_ || latest != unix_ms_)
       return refuse(
           fmt::format("{} was changed: {} has another hash of it", record.name(), after_));
     number_ = shown - 1;
@@ -119,20 +120,24 @@ class ChainWalk {
   std::string after_ = "the signed head";
 };
 
-Result<std::vector<ParsedRecord>> parse_records(std::vector<Json> objects) {
+/// `objects`: the contents of the certificate's records.
+Result<std::vector<ParsedRecord>> parse_records(const ErasureCertificate& certificate,
+                                                std::vector<Json> objects) {
   std::vector<ParsedRecord> records;
   records.reserve(objects.size());
-  for (Json& object : objects)
-    records.push_back(TRY(parse_record(std::move(object), records.size() + 1)));
+  for (std::size_t i = 0; i < objects.size(); ++i)
+    records.push_back(
+        TRY(parse_record(std::move(objects[i]), certificate.records[i].content, i + 1)));
   return records;
 }
 
-Result<void> check_tree(const ErasureCertificate& certificate, const wire::AuditHead& head) {
+Result<void> check_tree(const ErasureCertificate& certificate,
+                        const std::vector<ParsedRecord>& records, const wire::AuditHead& head) {
   std::vector<audit::Leaf> leaves;
-  leaves.reserve(certificate.records.size());
-  for (const CertifiedRecord& record : certificate.records)
+  leaves.reserve(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i)
     leaves.push_back(
-        {record.leaf, audit::leaf_of(*audit::hash_from_hex(audit::hash_of(record.content)))});
+        {certificate.records[i].leaf, audit::leaf_of(*audit::hash_from_hex(records[i].hash))});
   const auto root = audit::root_of(head.size, leaves, certificate.proof);
   if (root && to_hex(*root) == head.root) return {};
   return refuse(fmt::format(
@@ -256,17 +261,18 @@ Result<Verdict> verify(std::string_view text, const Expected& expected) {
   Verdict verdict;
   verdict.signer = TRY(find_signer(certificate.head, links, expected.key));
   verdict.key_count = links.keys().size();
+  verdict.lost_keys = static_cast<std::size_t>(
+      std::ranges::count(links.keys() | std::views::drop(1), false, &KeyLinks::Key::is_linked));
   verdict.records = certificate.records.size();
   verdict.head = TRY(parse_tenant_head(certificate, links));
   verdict.unchecked_signatures = certificate.head.signatures.size() - 1;
 
-  const std::vector<ParsedRecord> records = TRY(parse_records(std::move(objects)));
+  const std::vector<ParsedRecord> records = TRY(parse_records(certificate, std::move(objects)));
   ChainWalk walk(*verdict.head.tenant);
-  for (std::size_t i = records.size(); i-- > 0;)
-    TRY(walk.take(records[i], certificate.records[i].content));
+  for (const ParsedRecord& record : records | std::views::reverse) TRY(walk.take(record));
   verdict.after_unix_ms = TRY(walk.finish(expected.since_unix_ms));
 
-  TRY(check_tree(certificate, verdict.head));
+  TRY(check_tree(certificate, records, verdict.head));
   TRY(check_kept_tree(certificate, verdict.head));
   if (expected.kept_head) {
     const SignedHead kept = TRY(parse_signed_head(*expected.kept_head));

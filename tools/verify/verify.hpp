@@ -23,6 +23,7 @@ struct Verdict {
   std::int64_t after_unix_ms = 0;
   audit::PublicKey signer;
   std::size_t key_count = 0;             ///< Keys that the log has had.
+  std::size_t lost_keys = 0;             ///< Those that could not sign the key after them.
   std::size_t unchecked_signatures = 0;  ///< Signatures beside the checked one.
   std::uint64_t records = 0;
   std::map<LeaseId, LeaseAccount> leases;

@@ -8,6 +8,7 @@
 #include "common/hex.hpp"
 #include "ipc/control/messages/json_fields.hpp"
 #include "ipc/control/transport/base64.hpp"
+#include "ipc/control/transport/excess.hpp"
 
 namespace leasehold::audit {
 namespace {
@@ -15,7 +16,9 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormat = "urn:leasehold:erasure-certificate:1";
-constexpr int kMaxLevels = 16;  // a certificate has 8
+/// A certificate has 8 levels, and its size limits the values. The JSON library frees values
+/// recursively.
+constexpr control::Limits kLimits{.max_depth = 16, .max_values = ErasureCertificate::kMaxBytes};
 
 /// A proof or a hash as it is in JSON.
 struct KeptText {
@@ -56,23 +59,6 @@ std::optional<Proof> parse_proof(std::string_view text) {
     std::copy_n(bytes->begin() + static_cast<std::ptrdiff_t>(i * sizeof(Hash)), sizeof(Hash),
                 proof[i].begin());
   return proof;
-}
-
-/// Bounds the depth before the parser sees the text, because the JSON library writes and frees
-/// values recursively.
-bool nests_too_deep(std::string_view text) {
-  int level = 0;
-  bool is_quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"') is_quoted = !is_quoted;
-    if (is_quoted && c == '\\') ++i;
-    if (is_quoted) continue;
-    if (c == '{' || c == '[') ++level;
-    if (c == '}' || c == ']') --level;
-    if (level > kMaxLevels) return true;
-  }
-  return false;
 }
 
 std::unexpected<Error> refuse(std::string_view why) {
@@ -157,7 +143,8 @@ std::string ErasureCertificate::text() const {
 
 Result<ErasureCertificate> ErasureCertificate::from_text(std::string_view text,
                                                          std::vector<json>& objects) {
-  if (nests_too_deep(text)) return refuse("its JSON nests too deep");
+  if (const auto excess = control::exceeded_limit(text, kLimits))
+    return refuse("it has " + *excess);
   json object = json::parse(text, nullptr, false);
   if (!object.is_object()) return refuse("it is not a JSON object");
   auto certificate = TRY(read_certificate(object, objects));

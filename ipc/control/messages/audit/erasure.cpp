@@ -82,6 +82,12 @@ void describe(Is<LeaseErasedRecord> auto& m, auto& fields) {
   fields.field("state", m.state, EnumCount{kErasureStateCount});
 }
 
+/// Messages inside others are not validated by themselves.
+Result<void> validate(const LeaseErasedRecord& m) {
+  for (const MemorySettled& each : m.settled) TRY(validate(each));
+  return {};
+}
+
 void describe(Is<TenantPlace> auto& m, auto& fields) {
   fields.field("tenant_record", m.tenant_record);
   fields.field("tenant_previous", m.tenant_previous, TextRule::HexKey);

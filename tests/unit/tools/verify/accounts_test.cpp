@@ -68,6 +68,27 @@ TEST_CASE("verify: a record that calls memory erased which is not is refused by 
         "record 15 settles 2 extents of kv as verified_zero, more than were open");
 }
 
+TEST_CASE("verify: a record that moves memory as no broker does is refused by name") {
+  const auto fault_of = [](MemoryFate from, MemoryFate to) {
+    SmallLog log = sample_log();
+    const LeaseId lease = log.grant("t7", 2);
+    wire::MemorySettled settled;
+    settled.from = from;
+    settled.to = to;
+    settled.extents = 2;
+    settled.bytes = 2 * SmallLog::kExtentBytes;
+    log.settle(lease, {settled}, ErasureState::Erased);
+    return fault(log.certificate("t7"), log.key());
+  };
+  const std::string name = "record 15 is not as a broker writes it: ";
+  CHECK(fault_of(MemoryFate::VerifiedZero, MemoryFate::Held) ==
+        name + "memory does not move from verified_zero to held");
+  CHECK(fault_of(MemoryFate::Held, MemoryFate::Open) ==
+        name + "memory does not move from held to open");
+  CHECK(fault_of(MemoryFate::Open, MemoryFate::Adopted) ==
+        name + "'adopted_by' is set if and only if memory was adopted");
+}
+
 TEST_CASE("verify: a signed record of another form is refused by name") {
   for (const wire::Json& kind : {wire::Json(5), wire::Json(), wire::Json("usage_record")}) {
     SmallLog log = sample_log();

@@ -165,6 +165,7 @@ TEST_CASE("verify: JSON that nests without end, in what is not signed yet, is re
   CHECK(fault(changed(log, replace), log.key()) ==
         "key 1 of the audit chain is not introduced by a statement about a key");
   CHECK(fault(log.certificate("t7"), log.key(), deep).contains("the kept head is not a head"));
+  CHECK(fault(deep, log.key()).contains("it has more than 16 levels"));
 }
 
 TEST_CASE("verify: a window begins with the first record of its time, wherever that is") {
@@ -236,7 +237,9 @@ TEST_CASE("verify: a new key is trusted if the auditor's key signed it, and not 
   CHECK(sound(log.certificate("t7"), second).signer == second);
   log.change_key(true);
   CHECK(fault(log.certificate("t7"), first).contains("does not lead to"));
-  CHECK(sound(log.certificate("t7"), log.key()).key_count == 3);
+  const Verdict after_loss = sound(log.certificate("t7"), log.key());
+  CHECK(after_loss.key_count == 3);
+  CHECK(report_text(after_loss).contains("3 keys, 1 of them lost"));
   CHECK(fault(log.certificate("t7"), audit::SigningKey::create().public_key())
             .contains("does not lead to"));
 }
@@ -295,7 +298,8 @@ TEST_CASE("verify: the report says what was erased, what was not, and what is no
   SmallLog log = sample_log();
   const std::string complete = report_text(sound(log.certificate("t7"), log.key()));
   for (const char* words : {"COMPLETE: 3 leases granted in this time, 3 erased", "verified_zero",
-                            "released_by_driver", "LaunchQuiet", "does not prove", "root"})
+                            "released_by_driver", "LaunchQuiet", "does not prove", "root",
+                            "lease: the right of one tenant", "about one broker, on one host"})
     CHECK(complete.contains(words));
   const LeaseId lease = log.grant("t7");
   log.settle(lease, MemoryFate::Quarantined);
