@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "common/expects.hpp"
 
@@ -30,6 +32,17 @@ void place(AdapterPiece& piece, std::uint64_t extent_bytes, std::vector<std::uin
   used[extent] = std::min(extent_bytes, used[extent] + aligned(piece.size_bytes));
 }
 
+/// Places the pieces in ascending order of their keys. Pieces with equal keys keep their order.
+template <class Key>
+AdapterLayout place_all(std::vector<AdapterPiece> pieces, std::uint64_t extent_bytes, Key&& key) {
+  std::vector<std::size_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t piece) { return key(pieces[piece]); });
+  std::vector<std::uint64_t> used;
+  for (const std::size_t piece : order) place(pieces[piece], extent_bytes, used);
+  return {static_cast<std::uint32_t>(used.size()), std::move(pieces)};
+}
+
 }  // namespace
 
 std::string name(const AdaptedWeight& weight, AdapterHalf half) {
@@ -51,7 +64,7 @@ std::uint64_t size_bytes(std::span<const AdaptedWeight> weights) {
 
 Result<AdapterLayout> make_adapter_layout(std::span<const AdaptedWeight> weights,
                                           std::uint64_t extent_bytes) {
-  AdapterLayout layout;
+  std::vector<AdapterPiece> pieces;
   for (std::uint32_t i = 0; i < weights.size(); ++i) {
     for (const AdapterHalf half : {AdapterHalf::A, AdapterHalf::B}) {
       const std::uint64_t bytes = size_bytes(weights[i], half);
@@ -60,17 +73,16 @@ Result<AdapterLayout> make_adapter_layout(std::span<const AdaptedWeight> weights
                     fmt::format("{} takes {} bytes, and one extent has {}; start the broker with a "
                                 "lower --max-extents, or train with a lower rank",
                                 name(weights[i], half), bytes, extent_bytes));
-      layout.pieces.push_back({.weight = i, .half = half, .size_bytes = bytes});
+      pieces.push_back({.weight = i, .half = half, .size_bytes = bytes});
     }
   }
-  std::vector<std::size_t> order(layout.pieces.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](std::size_t piece) { return layout.pieces[piece].size_bytes; });
-  std::vector<std::uint64_t> used;
-  for (const std::size_t piece : order) place(layout.pieces[piece], extent_bytes, used);
-  layout.n_extents = static_cast<std::uint32_t>(used.size());
-  return layout;
+  AdapterLayout as_read = place_all(pieces, extent_bytes, [&](const AdapterPiece& piece) {
+    const AdaptedWeight& weight = weights[piece.weight];
+    return std::tuple(piece.half, weight.layer, weight.target);
+  });
+  AdapterLayout large_first = place_all(
+      std::move(pieces), extent_bytes, [](const AdapterPiece& piece) { return ~piece.size_bytes; });
+  return as_read.n_extents <= large_first.n_extents ? as_read : large_first;
 }
 
 }  // namespace leasehold

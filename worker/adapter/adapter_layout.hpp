@@ -54,9 +54,10 @@ std::uint64_t size_bytes(const AdaptedWeight& weight, AdapterHalf half);
 /// The size of all matrices.
 std::uint64_t size_bytes(std::span<const AdaptedWeight> weights);
 
-/// Places each matrix whole into the first extent with room for it, large matrices first, so that
-/// extents are nearly full. The same arguments give the same layout. Errors: UnsupportedModel
-/// naming the matrix and its size if an extent is smaller.
+/// Places each matrix whole into the first extent with room for it, in the order in which steps
+/// read them: all A, then all B, each by layer and target. If this takes more extents than placing
+/// large matrices first, large ones go first. The same arguments give the same layout. Errors:
+/// UnsupportedModel naming the matrix and its size if an extent is smaller.
 Result<AdapterLayout> make_adapter_layout(std::span<const AdaptedWeight> weights,
                                           std::uint64_t extent_bytes);
 

@@ -17,6 +17,8 @@ namespace {
 
 /// The largest value. A product of rows of a norm then stays near 1.
 constexpr float kReach = 1.0F / 16;
+/// Large enough for any adapter, so that its matrices follow one another as a worker places them.
+constexpr std::uint64_t kExtentBytes = std::uint64_t{1} << 62;
 
 struct TargetOf {
   AdapterTarget target;
@@ -92,21 +94,23 @@ LocalAdapters::LocalAdapters(std::span<const LocalAdapter> adapters,
     const std::vector<AdaptedWeight> random = random_weights(adapters[i], layers);
     const std::span<const AdaptedWeight> weights =
         adapters[i].file ? adapters[i].file->weights() : std::span(random);
-    for (std::uint32_t number = 0; number < weights.size(); ++number)
-      add(i, weights[number], number);
+    add(i, weights);
   }
 }
 
-void LocalAdapters::add(std::size_t adapter, const AdaptedWeight& weight, std::uint32_t number) {
-  matrices_[adapter].of(weight.layer, weight.target) = {
-      .type = weight.type, .rank = weight.rank, .scale = weight.scale};
-  for (const AdapterHalf half : {AdapterHalf::A, AdapterHalf::B}) {
-    const std::uint64_t bytes = leasehold::size_bytes(weight, half);
-    pieces_.push_back(
-        {adapter,
-         weight,
-         {.weight = number, .half = half, .offset = size_bytes_, .size_bytes = bytes}});
-    size_bytes_ += (bytes + kAdapterAlignment - 1) / kAdapterAlignment * kAdapterAlignment;
+void LocalAdapters::add(std::size_t adapter, std::span<const AdaptedWeight> weights) {
+  const Result<AdapterLayout> layout = make_adapter_layout(weights, kExtentBytes);
+  ensures(layout && layout->n_extents <= 1, "the matrices of an adapter fit one extent");
+  for (const AdaptedWeight& weight : weights)
+    matrices_[adapter].of(weight.layer, weight.target) = {
+        .type = weight.type, .rank = weight.rank, .scale = weight.scale};
+  const std::size_t first = size_bytes_;
+  for (AdapterPiece piece : layout->pieces) {
+    const std::uint64_t end = first + piece.offset + piece.size_bytes;
+    piece.offset += first;
+    pieces_.push_back({adapter, weights[piece.weight], piece});
+    size_bytes_ = std::max(size_bytes_,
+                           (end + kAdapterAlignment - 1) / kAdapterAlignment * kAdapterAlignment);
   }
 }
 

@@ -58,7 +58,7 @@ class LocalAdapters {
     AdaptedWeight weight;
     AdapterPiece matrix;  ///< Its offset counts from the start of the memory.
   };
-  void add(std::size_t adapter, const AdaptedWeight& weight, std::uint32_t number);
+  void add(std::size_t adapter, std::span<const AdaptedWeight> weights);
 
   std::vector<LocalAdapter> adapters_;
   std::vector<AdapterMatrices> matrices_;

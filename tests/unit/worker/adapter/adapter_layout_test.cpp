@@ -45,12 +45,28 @@ TEST_CASE("adapter layout: each matrix lies in one extent, aligned, beside no ot
   }
 }
 
-TEST_CASE("adapter layout: large matrices go first, so few extents are needed") {
-  // Matrices of 6400, 6400, 3200, 3200 and twice as many bytes of A and B in any order.
-  const auto layout = make_adapter_layout(weights_of({16, 16, 8, 8}), 1 << 16);
+TEST_CASE("adapter layout: matrices follow one another in the order in which steps read them") {
+  std::vector<AdaptedWeight> weights = weights_of({3, 3, 3, 3});
+  weights[0].target = AdapterTarget::Down;
+  weights[1].layer = 0;
+  const std::uint32_t read_order[] = {1, 0, 2, 3};  // layer 0's up and down, then other layers
+  const auto layout = make_adapter_layout(weights, 1 << 16);
   REQUIRE(layout);
-  CHECK(layout->n_extents == 1);
-  CHECK(make_adapter_layout(weights_of({16, 16, 8, 8}), 9600)->n_extents == 4);
+  std::uint64_t end = 0;
+  for (const std::size_t half : {0, 1})
+    for (const std::uint32_t weight : read_order) {
+      const AdapterPiece& piece = layout->pieces[2 * weight + half];
+      CHECK(piece.extent == 0);
+      CHECK(piece.offset == end);
+      end += (piece.size_bytes + kAdapterAlignment - 1) / kAdapterAlignment * kAdapterAlignment;
+    }
+}
+
+TEST_CASE("adapter layout: large matrices go first where this takes fewer extents") {
+  // Both A, of 400 bytes, would leave no room for B, of 1200 bytes, in the first extent.
+  const auto layout = make_adapter_layout(weights_of({2, 2}), 2000);
+  REQUIRE(layout);
+  CHECK(layout->n_extents == 2);
 }
 
 TEST_CASE("adapter layout: a matrix larger than an extent is refused by name") {
