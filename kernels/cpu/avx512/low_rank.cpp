@@ -1,8 +1,12 @@
 #include "kernels/cpu/avx512/low_rank.hpp"
 
+#include <algorithm>
+
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
 #include "kernels/cpu/dot_weights.hpp"
+#include "kernels/cpu/prefetch.hpp"
+#include "kernels/cpu/tiling.hpp"
 
 namespace leasehold::avx512 {
 namespace {
@@ -10,8 +14,8 @@ namespace {
 /// Rows that share each load of B, and registers of neighbouring outputs of each of them.
 constexpr std::uint32_t kLowRankSharing = 4;
 constexpr std::uint32_t kLowRankParts = 4;
-/// Rows of B that are read at once for a single row: few enough for a processor to follow them.
-constexpr std::uint32_t kLowRankStreams = 4;
+/// Registers of neighbouring outputs of a single row: a cache line of halves from each row of B.
+constexpr std::uint32_t kStreamParts = 2;
 
 /// Requests the outputs that follow kP registers from `first` on. Without this, the sums of the
 /// next block would wait for them.
@@ -75,47 +79,67 @@ template <class Element, std::uint32_t kR>
   for (std::uint32_t i = row; i < row + kR; ++i) add_singly<Element>(tile, i, o);
 }
 
-/// Adds kK rows of B from row `k` on to the outputs of one row, as far as whole registers reach.
-/// `next` are the rows that are read after these, `next_stride` bytes apart; they are requested
-/// from memory, which takes longer than the sums.
-template <class Element, std::uint32_t kK>
-[[gnu::target("avx512f,avx512dq,avx2,fma")]] void add_streams(const LowRankTile& tile,
-                                                              std::uint32_t row, std::uint32_t k,
-                                                              const std::byte* next,
-                                                              std::size_t next_stride) {
-  const Element* b[kK];
-  __m512 h[kK];
+/// Adds kK rows of B from row `k` on to outputs of one row, a multiple of kP registers, and
+/// requests as many bytes of `next`.
+template <class Element, std::uint32_t kK, std::uint32_t kP>
+[[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_streams(
+    const LowRankTile& tile, std::uint32_t row, std::uint32_t k, Span32 outputs, RowsOfB next) {
+  constexpr std::uint32_t kStep = kP * kWidth;
+  const auto* const b = reinterpret_cast<const Element*>(tile.b) + k * tile.stride;
+  const float* const h = tile.h[row] + k;
+  float* const out = tile.out[row];
+  for (std::uint32_t o = outputs.begin; o < outputs.end; o += kStep) {
+    __m512 sums[kP];
 #pragma GCC unroll 4
-  for (std::uint32_t j = 0; j < kK; ++j) {
-    b[j] = reinterpret_cast<const Element*>(tile.b) + (k + j) * tile.stride;
-    h[j] = _mm512_set1_ps(tile.h[row][k + j]);
-  }
-  float* out = tile.out[row];
-  for (std::uint32_t o = 0; o + kWidth <= tile.n_outputs; o += kWidth) {
-    __m512 sum = load16(out + o);
-#pragma GCC unroll 4
+    for (std::uint32_t p = 0; p < kP; ++p) sums[p] = load16(out + o + p * kWidth);
+#pragma GCC unroll 16
     for (std::uint32_t j = 0; j < kK; ++j) {
-      if (next != nullptr) __builtin_prefetch(next + j * next_stride + o * sizeof(Element));
-      sum = _mm512_fmadd_ps(load16(b[j] + o), h[j], sum);
+      next.request(j, (o - outputs.begin) * sizeof(Element), kStep * sizeof(Element));
+#pragma GCC unroll 4
+      for (std::uint32_t p = 0; p < kP; ++p)
+        sums[p] = _mm512_fmadd_ps(load16(b + j * tile.stride + o + p * kWidth),
+                                  _mm512_set1_ps(h[j]), sums[p]);
     }
-    _mm512_storeu_ps(out + o, sum);
+#pragma GCC unroll 4
+    for (std::uint32_t p = 0; p < kP; ++p) _mm512_storeu_ps(out + o + p * kWidth, sums[p]);
   }
 }
 
-/// Adds all rows of B to the outputs of one row. Memory is the limit, so B is read in the order of
-/// its addresses.
+/// Adds kK rows of B from row `k` on to the outputs of one row, as far as whole registers reach.
+template <class Element, std::uint32_t kK>
+[[gnu::target("avx512f,avx512dq,avx2,fma")]] void add_rows_of_b(const LowRankTile& tile,
+                                                                std::uint32_t row,
+                                                                std::uint32_t k) {
+  constexpr std::uint32_t kStep = kStreamParts * kWidth;
+  const std::size_t stride_bytes = tile.stride * sizeof(Element);
+  const RowsOfB own = RowsOfB::after(tile, k, stride_bytes);
+  const RowsOfB next = RowsOfB::after(tile, k + kK, stride_bytes);
+  const std::uint32_t whole = tile.n_outputs / kStep * kStep;
+  const auto ahead = std::min<std::uint32_t>(kBytesOfBAhead / (kK * sizeof(Element)), whole);
+  const auto shifted = [](const RowsOfB& rows, std::uint32_t outputs) {
+    return RowsOfB{rows.first + outputs * sizeof(Element), rows.stride_bytes};
+  };
+  add_streams<Element, kK, kStreamParts>(tile, row, k, {0, whole - ahead}, shifted(own, ahead));
+  add_streams<Element, kK, kStreamParts>(tile, row, k, {whole - ahead, whole}, next);
+  add_streams<Element, kK, 1>(tile, row, k, {whole, tile.n_outputs / kWidth * kWidth},
+                              shifted(next, ahead));
+}
+
+/// Adds a multiple of kK rows of B, from row `k` on. Returns the first row that is left.
+template <std::uint32_t kK, class Element>
+std::uint32_t add_multiple(const LowRankTile& tile, std::uint32_t row, std::uint32_t k) {
+  for (; k + kK <= tile.rank; k += kK) add_rows_of_b<Element, kK>(tile, row, k);
+  return k;
+}
+
+/// Adds all rows of B to the outputs of one row. Memory is the limit, so B is read with few
+/// instructions per byte, and each line is requested once.
 template <class Element>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void add_alone(const LowRankTile& tile,
                                                             std::uint32_t row) {
-  const std::size_t stride = tile.stride * sizeof(Element);
-  std::uint32_t k = 0;
-  for (; k + kLowRankStreams <= tile.rank; k += kLowRankStreams) {
-    const bool is_last = k + 2 * kLowRankStreams > tile.rank;
-    add_streams<Element, kLowRankStreams>(
-        tile, row, k, is_last ? tile.next : tile.b + (k + kLowRankStreams) * stride,
-        is_last ? tile.next_stride_bytes : stride);
-  }
-  for (; k < tile.rank; ++k) add_streams<Element, 1>(tile, row, k, nullptr, 0);
+  std::uint32_t k = add_multiple<16, Element>(tile, row, 0);
+  k = add_multiple<4, Element>(tile, row, k);
+  add_multiple<1, Element>(tile, row, k);
   add_singly<Element>(tile, row, tile.n_outputs / kWidth * kWidth);
 }
 
