@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/expects.hpp"
 #include "tests/checks/bench/adapter_life_bench.hpp"
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/thread_time.hpp"
 #include "tests/checks/local_model/local_model.hpp"
+#include "tests/support/engine_rig.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -122,6 +124,21 @@ Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config) {
   for (const auto& [name, measure] : kOfProcesses)
     if (is_wanted(config, name)) json[std::string(name)] = TRY(measure(config));
   return nlohmann::json{{"adapters", std::move(json)}};
+}
+
+Result<void> run_base_steps(const std::string& model_path, std::uint32_t steps,
+                            std::uint32_t adapters) {
+  testing::EngineRig rig({.model_path = model_path,
+                          .arithmetic = Arithmetic::Int8,
+                          .limits = {.max_adapter_rank = adapters > 0 ? kNarrowRank : 0}});
+  for (std::uint32_t i = 0; i < adapters; ++i)
+    rig.load_adapter(fmt::format("a{}", i), i, kNarrowRank);
+  PromptRequest request = rig.request("t", rig.grant("t"), "r", {20, 30}, steps + 1);
+  request.sampling.ignore_eos = true;
+  TRY(rig.submit(request));
+  for (std::uint32_t i = 0; i < steps; ++i) TRY(rig.step());
+  ensures(rig.engine().has_work(), "the text lasts for all steps");
+  return {};
 }
 
 }  // namespace leasehold::bench

@@ -35,4 +35,10 @@ inline constexpr const char* kAdapterMeasurements[] = {"steps", "loads", "turns"
 /// in adapter_life_bench.hpp. Errors: those of loading, and of System.
 Result<nlohmann::json> measure_adapters(const AdapterBenchConfig& config);
 
+/// Runs `steps` steps of a worker's engine with one text of the base model, on this thread.
+/// `adapters` are loaded, and no text uses them; with 0, the engine takes none. Runs with different
+/// `steps` differ by the cost of these steps. Errors: those of Engine::step.
+Result<void> run_base_steps(const std::string& model_path, std::uint32_t steps,
+                            std::uint32_t adapters);
+
 }  // namespace leasehold::bench

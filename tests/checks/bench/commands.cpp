@@ -57,6 +57,11 @@ struct StepConfig {
   std::string model_path;
   std::uint32_t steps = kDecodeSteps;
 };
+struct BaseStepsConfig {
+  std::string model_path;
+  std::uint32_t steps = kDecodeSteps;
+  std::uint32_t adapters = 0;
+};
 struct GateConfig {
   std::uint64_t units = 0;
 };
@@ -247,6 +252,12 @@ void describe(CLI::App& app, StepConfig& config) {
   app.add_option("--steps", config.steps, "Number of steps")->check(CLI::Range(1, 200));
 }
 
+void describe(CLI::App& app, BaseStepsConfig& config) {
+  add_model(app, config.model_path);
+  add_number(app, "--steps", config.steps, "Number of steps", 1, 200);
+  add_number(app, "--adapters", config.adapters, "Adapters that are loaded and not used", 0, 64);
+}
+
 void describe(CLI::App& app, GateConfig& config) {
   app.add_option("--units", config.units, "Number of units")
       ->required()
@@ -276,6 +287,12 @@ Result<Report> step(const StepConfig& config) {
       {{"units_per_step", cost.units}, {"step_us", cost.step_us}, {"steps", config.steps}},
       fmt::format("units_per_step={} step_us={:.1f} steps={}\n", cost.units, cost.step_us,
                   config.steps)};
+}
+
+Result<Report> base_steps(const BaseStepsConfig& config) {
+  TRY(run_base_steps(config.model_path, config.steps, config.adapters));
+  return Report{{{"steps", config.steps}, {"adapters", config.adapters}},
+                fmt::format("steps={} adapters={}\n", config.steps, config.adapters)};
 }
 
 Result<Report> gate(const GateConfig& config) {
@@ -367,6 +384,10 @@ std::vector<Command> commands() {
               measure_control),
       command("recover", "Measure deaths of workers and rebinds in each mode", measure_recover),
       command("step", "Run decode steps alone, to count instructions", step),
+      command("base-steps", "Run steps beside adapters that no text uses, to count instructions",
+              base_steps),
+      {"instructions", "Report instructions of steps beside adapters that no text uses, from stdin",
+       no_options, read_driver},
       command("gate", "Run the gate alone, to count instructions", gate),
       command("launch", "Measure a launch of the compute threads without work", launch),
   };
