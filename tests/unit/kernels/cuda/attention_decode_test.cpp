@@ -233,6 +233,23 @@ TEST_CASE("cuda: a decode step's attention in one launch has the reference's bit
       }
 }
 
+TEST_CASE("cuda: one launch serves one row or many, of one partition or of several") {
+  for (const std::uint32_t n_rows : {1u, 2u, 8u, 9u, 33u}) {
+    DecodeShape shape{.n_kv_heads = 1, .heads_per_kv = 2, .head_dim = 16};
+    shape.lengths.assign(n_rows, 0);
+    for (std::uint32_t row = 0; row < n_rows; ++row)
+      shape.lengths[row] = row % 8 == 0 ? 257 + row : 1 + 5 * row;
+    DecodeCase reference(shape);
+    const RowBits expected = reference.by_reference();
+    for (const std::uint64_t order : kOrders) {
+      CAPTURE(n_rows, order, test_seed());
+      DecodeCase here(shape);
+      require_same(here.run(here.plan(), order), expected);
+      REQUIRE(here.counters_are_zero());
+    }
+  }
+}
+
 TEST_CASE("cuda: one launch attends over keys that another layer stored, rotated or not") {
   for (const bool rotates : {false, true}) {
     const DecodeShape shape{.heads_per_kv = 2, .has_keys = false, .rotates = rotates};

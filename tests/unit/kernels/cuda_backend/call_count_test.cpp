@@ -101,6 +101,15 @@ TEST_CASE("cuda backend: a dense layer takes seven launches in int8, eight in ha
   CHECK(gates() == (is_int8 ? 0 : DecodeRig::kLayers));
 }
 
+TEST_CASE("cuda backend: values with a format of their own take one launch more") {
+  DecodeRig rig({.graphs = GraphUse::None}, MatrixLayout::RowGroups, TensorType::Q4_0);
+  const CallCount launches("cuLaunchKernel");
+  const KernelCount rounded("lh_round_rows");
+  rig.step();
+  CHECK(launches() == 8 * DecodeRig::kLayers + 4);
+  CHECK(rounded() == 0);  // the norm rounds for both formats
+}
+
 TEST_CASE("cuda backend: a step with two rows of a sequence prepares heads and merges apart") {
   DecodeRig rig({.graphs = GraphUse::None}, MatrixLayout::RowGroups);
   const KernelCount heads("lh_rope_kv_append");

@@ -52,10 +52,11 @@ void RigMatrix::reach(DeviceRegistration& registration) const {
   registration.add(matrix.data, size_bytes);
 }
 
-DecodeRig::DecodeRig(cuda::CudaOptions options, MatrixLayout layout)
-    : DecodeRig(SeededRandom(7), options, layout) {}
+DecodeRig::DecodeRig(cuda::CudaOptions options, MatrixLayout layout, TensorType value)
+    : DecodeRig(SeededRandom(7), options, layout, value) {}
 
-DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayout layout)
+DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayout layout,
+                     TensorType value)
     : kv(random, kLayout, kLengths),
       tables(kv.block_tables().begin(), kv.block_tables().end()),
       backend(required(
@@ -66,6 +67,7 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayou
       out_(random, layout == MatrixLayout::Rows ? TensorType::F16 : TensorType::Q8_0, kWidth,
            kWidth, layout),
       up_(random, TensorType::Q8_0, kWidth, kWidth, layout),
+      value_(random, value, kKvWidth, kWidth, layout),
       norm_(kWidth * sizeof(float)),
       x_(take(kWidth)),
       normed_(take(kWidth)),
@@ -79,7 +81,7 @@ DecodeRig::DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayou
   norm_.fill<float>(std::vector<float>(kWidth, 1.0F));
   reach_.add(table_of_tokens_.view().data,
              kVocabulary * row_size_bytes(table_of_tokens_.type, kWidth));
-  for (const RigMatrix* matrix : {&query_, &key_, &out_, &up_}) matrix->reach(reach_);
+  for (const RigMatrix* matrix : {&query_, &key_, &out_, &up_, &value_}) matrix->reach(reach_);
   reach_.add(norm_.at(), kWidth * sizeof(float));
   for (const BlockTableView& table_of : kv.block_tables())
     for (const Leased<std::byte> block : table_of.blocks)
@@ -112,7 +114,7 @@ SequenceMask DecodeRig::attention_block(const LaunchContext& context) {
   const RmsNormArgs norm = norm_args(LaunchSite::AttentionNorm);
   const MatmulArgs projections[] = {{LaunchSite::QueryProjection, query_.view(), normed_, q_},
                                     {LaunchSite::KeyProjection, key_.view(), normed_, k_},
-                                    {LaunchSite::ValueProjection, key_.view(), normed_, v_}};
+                                    {LaunchSite::ValueProjection, value_.view(), normed_, v_}};
   SequenceMask live = b.project(context, {.norm = &norm, .matmuls = projections}).live;
   const WeightMatrix output = out_.view();
   const HeadsArgs heads{.layout = kLayout.layer(context.layer),

@@ -40,7 +40,9 @@ class DecodeRig {
   static constexpr std::uint32_t kDead = 1;  ///< The sequence whose lease tests revoke.
   static constexpr SequenceMask kSurvivors = 0b101;
 
-  explicit DecodeRig(cuda::CudaOptions options = {}, MatrixLayout layout = MatrixLayout::Rows);
+  /// `value` is the type of the projection of values; the others multiply Q8_0.
+  explicit DecodeRig(cuda::CudaOptions options = {}, MatrixLayout layout = MatrixLayout::Rows,
+                     TensorType value = TensorType::Q8_0);
   DecodeRig(const DecodeRig&) = delete;
   DecodeRig& operator=(const DecodeRig&) = delete;
   ~DecodeRig();
@@ -64,7 +66,7 @@ class DecodeRig {
   std::unique_ptr<cuda::CudaBackend> backend;
 
  private:
-  DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayout layout);
+  DecodeRig(SeededRandom random, cuda::CudaOptions options, MatrixLayout layout, TensorType value);
   LaunchStatus forward(const GateSet& gates, std::span<const RowRef> rows,
                        std::span<const std::uint32_t> logit_rows);
   SequenceMask operators(const GateSet& gates, std::span<const RowRef> rows,
@@ -80,6 +82,7 @@ class DecodeRig {
   RigMatrix key_;
   RigMatrix out_;
   RigMatrix up_;
+  RigMatrix value_;
   LeasedMemory norm_;
   DeviceRegistration reach_;
   float* x_;
