@@ -140,19 +140,18 @@ std::optional<Error> scrub_for(Decision& decision, const ExtentDemand& demand, c
 std::map<AttachmentId, std::vector<LeaseId>> yielding_adapters(State& state,
                                                                const ExtentDemand& demand) {
   std::map<AttachmentId, std::vector<LeaseId>> yielding;
-  std::map<TenantId, std::uint64_t> spare;
+  std::map<TenantId, std::uint64_t> spare = extents_beyond_reserves(state);
   for (const LeaseId id : open_leases_where(state, [&](const LeaseRecord& record) {
          return record.scope == wire::LeaseScope::Adapter && record.filled &&
                 record.is(LeaseState::Live) && can_serve(state, record.worker(), demand);
        })) {
     const LeaseRecord& record = state.leases.at(id);
-    const auto [left, is_new] = spare.try_emplace(record.tenant, 0);
-    if (is_new) left->second = beyond_reserve(state, record.tenant);
+    std::uint64_t& left = spare[record.tenant];
     const std::uint64_t extents = kv_extents(state, record);
     std::vector<LeaseId>& leases = yielding[record.worker()];
-    const bool may_leave = record.tenant == demand.tenant || extents <= left->second;
+    const bool may_leave = record.tenant == demand.tenant || extents <= left;
     if (!may_leave || leases.size() == wire::AdaptersYield::kMaxLeases) continue;
-    left->second -= std::min(left->second, extents);
+    left -= std::min(left, extents);
     leases.push_back(id);
   }
   std::erase_if(yielding, [](const auto& entry) { return entry.second.empty(); });

@@ -184,11 +184,13 @@ std::uint64_t unused_reserve(const State& state, const TenantId& tenant) {
   return reserve == 0 ? 0 : unused_of(reserve, held_by(held_extents(state), tenant));
 }
 
-std::uint64_t beyond_reserve(const State& state, const TenantId& tenant) {
-  const Tenant* found = state.tenants.find(tenant);
-  const std::uint64_t reserve = found == nullptr ? 0 : reserve_of(state, found->reserved_bytes);
-  const std::uint64_t held = held_by(held_extents(state), tenant);
-  return held - std::min(held, reserve);
+std::map<TenantId, std::uint64_t> extents_beyond_reserves(const State& state) {
+  ExtentsByTenant beyond = held_extents(state);
+  for (auto& [id, extents] : beyond) {
+    const Tenant* found = state.tenants.find(id);
+    if (found != nullptr) extents -= std::min(extents, reserve_of(state, found->reserved_bytes));
+  }
+  return beyond;
 }
 
 std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, TimePoint now) {

@@ -11,6 +11,8 @@
 /// Pure. Without reserves, the tiers are equal.
 #pragma once
 
+#include <map>
+
 #include "broker/decide/decision.hpp"
 
 namespace leasehold {
@@ -51,8 +53,9 @@ std::uint64_t kv_extents(const State& state, const LeaseRecord& record);
 /// How many more extents the tenant may take within its reserve.
 std::uint64_t unused_reserve(const State& state, const TenantId& tenant);
 
-/// How many extents the tenant holds beyond its reserve.
-std::uint64_t beyond_reserve(const State& state, const TenantId& tenant);
+/// The extents that each holder of live leases has beyond its reserve, without scavenger leases.
+/// The empty tenant holds published texts and shared adapters.
+std::map<TenantId, std::uint64_t> extents_beyond_reserves(const State& state);
 
 /// Free extents that are kept for other tenants after a reclaim.
 std::uint64_t claimed_by_others(const State& state, const TenantId& tenant, TimePoint now);
