@@ -65,7 +65,7 @@ void EngineRig::load_model() {
                                                     .tokenizer = tokenizer_.get(),
                                                     .sampler = &step_sampler_,
                                                     .proposer = make_proposer()});
-  engine_->adapter_waits().lend(adapters_);
+  engine_->submissions().adapter_waits().lend(adapters_);
   engine_->bind_weights(map_weights());
   engine_->prepare_steps();
 }
@@ -236,7 +236,7 @@ AdapterUse EngineRig::load_adapter(const std::string& name, std::uint64_t seed,
 
 Result<void> EngineRig::submit(const PromptRequest& request) {
   Result<void> queued = fail(Errc::UnknownAdapter, "the adapter is not loaded");
-  engine_->adapter_waits().submit(request, [&queued](const Result<AdapterUse>& use) {
+  engine_->submissions().submit(request, [&queued](const Result<AdapterUse>& use) {
     queued = use ? Result<void>() : std::unexpected(use.error());
   });
   return queued;

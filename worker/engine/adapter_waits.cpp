@@ -24,24 +24,17 @@ Result<void> check_version(const PromptRequest& request, const LoadedAdapter& ad
 
 }  // namespace
 
-void AdapterWaits::submit(PromptRequest request, OnQueued on_queued) {
-  if (request.adapter.name.empty()) {
-    const Result<void> queued = submissions_.submit(std::move(request));
-    return on_queued(queued ? Result<AdapterUse>() : std::unexpected(queued.error()));
-  }
+void AdapterWaits::wait(PromptRequest request, OnLoaded on_loaded) {
   if (service_ == nullptr) {
-    return on_queued(fail(
+    return on_loaded(fail(
         Errc::UnknownAdapter,
         fmt::format("adapter {} is unknown; this worker loads no adapters", request.adapter.name)));
   }
-  // A request that can never run is refused before its adapter takes memory.
-  for (const Result<void>& checked : {submissions_.check(request), check_room(request)})
-    if (!checked) return on_queued(std::unexpected(checked.error()));
-  submissions_.note_arrival();
+  if (const auto room = check_room(request); !room) return on_loaded(std::unexpected(room.error()));
   const TenantId tenant = request.tenant;
   const std::string name = request.adapter.name;
   const std::uint64_t number = ++last_number_;
-  waiting_.emplace(number, Waiting{std::move(request), std::move(on_queued)});
+  waiting_.emplace(number, Waiting{std::move(request), std::move(on_loaded)});
   service_->use(tenant, name,
                 [this, number](Result<AdapterUse> use) { loaded(number, std::move(use)); });
 }
@@ -75,15 +68,14 @@ Result<void> AdapterWaits::check_room(const PromptRequest& request) const {
 void AdapterWaits::loaded(std::uint64_t number, Result<AdapterUse> use) {
   auto found = waiting_.extract(number);
   if (!found) return;
-  auto& [request, on_queued] = found.mapped();
-  if (!use) return on_queued(std::unexpected(use.error()));
+  auto& [request, on_loaded] = found.mapped();
+  if (!use) return on_loaded(std::unexpected(use.error()));
   if (const auto checked = check_version(request, **use); !checked)
-    return on_queued(std::unexpected(checked.error()));
+    return on_loaded(std::unexpected(checked.error()));
   request.adapter.use = *use;
   request.adapter.share =
       static_cast<double>((*use)->size_bytes) / static_cast<double>(deps_.weights->size_bytes());
-  const Result<void> queued = submissions_.submit(std::move(request));
-  on_queued(queued ? std::move(use) : std::unexpected(queued.error()));
+  on_loaded(std::move(request));
 }
 
 bool AdapterWaits::cancel(const RequestId& engine_request_id) {
@@ -115,15 +107,15 @@ void AdapterWaits::refuse_all(const Error& error) {
 
 void AdapterWaits::refuse_if(
     const std::function<std::optional<Error>(const PromptRequest& request)>& why_refused) {
-  std::vector<std::pair<OnQueued, Error>> refused;
+  std::vector<std::pair<OnLoaded, Error>> refused;
   for (auto waiting = waiting_.begin(); waiting != waiting_.end();) {
     const auto here = waiting++;
     std::optional<Error> why = why_refused(here->second.request);
     if (!why) continue;
-    refused.emplace_back(std::move(here->second.on_queued), *std::move(why));
+    refused.emplace_back(std::move(here->second.on_loaded), *std::move(why));
     waiting_.erase(here);
   }
-  for (auto& [on_queued, why] : refused) on_queued(std::unexpected(std::move(why)));
+  for (auto& [on_loaded, why] : refused) on_loaded(std::unexpected(std::move(why)));
 }
 
 }  // namespace leasehold

@@ -4,8 +4,8 @@
 /// They are bounded as that queue is: by --max-waiting-per-lease, and with it by the tenant's share
 /// of --max-waiting.
 ///
-/// A request waits from its submission until its adapter is loaded or cannot be, its lease ends,
-/// its deadline passes, or it is cancelled. Then it is queued, or refused with an error.
+/// A request waits until its adapter is loaded or cannot be, its lease ends, its deadline passes,
+/// or it is cancelled.
 ///
 /// Threads: one (the engine's).
 #pragma once
@@ -15,21 +15,26 @@
 #include <optional>
 #include <vector>
 
-#include "worker/engine/submissions.hpp"
+#include "worker/engine/leases/engine_weights.hpp"
+#include "worker/engine/leases/lease_checks.hpp"
 #include "worker/schedule/adapter_use.hpp"
+#include "worker/schedule/scheduler.hpp"
 
 namespace leasehold {
 
 class AdapterWaits {
  public:
-  /// Called once, with the adapter under which the request runs, or with null for the base model.
-  using OnQueued = std::move_only_function<void(Result<AdapterUse>)>;
+  /// All of these outlive the object.
+  struct Dependencies {
+    const Scheduler* scheduler = nullptr;
+    const EngineWeights* weights = nullptr;
+    const LeaseChecks* leases = nullptr;
+    const Clock* clock = nullptr;
+  };
+  /// Called once, with the request and its adapter (RequestAdapter::use).
+  using OnLoaded = std::move_only_function<void(Result<PromptRequest>)>;
 
-  AdapterWaits(std::uint32_t n_vocab, const Submissions::Dependencies& dependencies)
-      : deps_(dependencies), submissions_(n_vocab, dependencies) {}
-
-  /// Where requests are submitted that need no adapter, or have theirs.
-  Submissions& submissions() { return submissions_; }
+  explicit AdapterWaits(const Dependencies& dependencies) : deps_(dependencies) {}
 
   /// Without a service every adapter is unknown. Precondition: called once, before the first
   /// request; no answer of the service arrives after the object is destroyed.
@@ -39,11 +44,11 @@ class AdapterWaits {
     return service_ ? service_->leases() : std::vector<LeaseId>();
   }
 
-  /// Queues the request once its adapter is loaded. Calls `on_queued` once: before it returns, or
-  /// between two steps. Errors, in `on_queued`: those of Submissions::submit and of
-  /// AdapterService::use; UnknownAdapter for a text that another version began; QuotaConcurrent and
-  /// QueueFull while too many wait for adapters; TimedOut for its deadline, RequestCancelled.
-  void submit(PromptRequest request, OnQueued on_queued);
+  /// Loads the adapter that the request names. Calls `on_loaded` once: before it returns, or
+  /// between two steps. Errors, in `on_loaded`: those of AdapterService::use; UnknownAdapter for
+  /// another version than the request's; QuotaConcurrent and QueueFull while too many wait;
+  /// TimedOut for its deadline, RequestCancelled, and those of LeaseChecks::check_usable.
+  void wait(PromptRequest request, OnLoaded on_loaded);
   /// Returns false if no such request waits here.
   bool cancel(const RequestId& engine_request_id);
   /// Refuses the requests whose lease has ended or whose deadline has passed.
@@ -54,7 +59,7 @@ class AdapterWaits {
  private:
   struct Waiting {
     PromptRequest request;
-    OnQueued on_queued;
+    OnLoaded on_loaded;
   };
   Result<void> check_room(const PromptRequest& request) const;
   void loaded(std::uint64_t number, Result<AdapterUse> use);
@@ -62,8 +67,7 @@ class AdapterWaits {
   void refuse_if(
       const std::function<std::optional<Error>(const PromptRequest& request)>& why_refused);
 
-  Submissions::Dependencies deps_;
-  Submissions submissions_;
+  Dependencies deps_;
   AdapterService* service_ = nullptr;
   std::map<std::uint64_t, Waiting> waiting_;  // in the order of submission
   std::uint64_t last_number_ = 0;

@@ -108,10 +108,10 @@ Engine::Engine(const EngineConfig& config, const Dependencies& dependencies)
               .table = deps_.table,
               .clock = deps_.clock,
               .observer = deps_.observer}),
-      adapter_waits_(config.model.n_vocab, {.scheduler = &scheduler_,
-                                            .weights = &weights_,
-                                            .leases = &leases_,
-                                            .clock = deps_.clock}) {}
+      submissions_(config.model.n_vocab, {.scheduler = &scheduler_,
+                                          .weights = &weights_,
+                                          .leases = &leases_,
+                                          .clock = deps_.clock}) {}
 
 BackendLimits Engine::backend_limits(const ModelConfig& model, const SchedulerLimits& limits) {
   return ModelRunner::backend_limits(model, limits);
@@ -152,7 +152,7 @@ void Engine::drop_lease(LeaseId lease) {
 // --------------------------------------------------------------------------------------- requests
 
 Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text) {
-  submissions().note_arrival();
+  submissions_.note_arrival();
   TRY(weights_.check());
   if (leases_.completion_for(lease)) {
     return fail(Errc::LeaseRevoked,
@@ -175,9 +175,9 @@ void Engine::report_kv_changes() {
 // --------------------------------------------------------------------------------------- the step
 
 void Engine::end_stopped() {
-  ender_.end_revoked_leases(adapter_waits_.leases());
+  ender_.end_revoked_leases(submissions_.adapter_waits().leases());
   ender_.end_stopped();
-  adapter_waits_.refuse_ended();
+  submissions_.adapter_waits().refuse_ended();
   scheduler_.waiting().drop_expired(deps_.clock->now());
 }
 

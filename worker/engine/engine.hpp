@@ -43,7 +43,6 @@
 #include "common/clock.hpp"
 #include "ipc/control/events.hpp"
 #include "ipc/segment/thread_gate.hpp"
-#include "worker/engine/adapter_waits.hpp"
 #include "worker/engine/leases/engine_weights.hpp"
 #include "worker/engine/leases/lease_checks.hpp"
 #include "worker/engine/leases/leased_records.hpp"
@@ -168,10 +167,9 @@ class Engine {
 
   // ---- requests
 
-  /// Submits requests of tenants, which may name an adapter; gets the source of adapters.
-  AdapterWaits& adapter_waits() { return adapter_waits_; }
-  /// Quotas and limits of queues; whether a request has arrived.
-  Submissions& submissions() { return adapter_waits_.submissions(); }
+  /// Requests of tenants, which may name an adapter; quotas and limits of queues; whether a request
+  /// has arrived.
+  Submissions& submissions() { return submissions_; }
   /// Queues a request for the base model. While a part of the weights is revoked, requests wait in
   /// the same queue, and a full queue refuses with WeightsLoading. A rebind is then first refused
   /// with EngineLeaseFenced, once, so that the client learns of the recovery; when the client
@@ -179,14 +177,14 @@ class Engine {
   /// Scheduler::submit and of RateAllowances::take, LeaseRevoked, LeaseFenced, Draining,
   /// NoModelLoaded; BadRequest for tokens outside the vocabulary. A request whose emitted tokens do
   /// not fit its grammar is queued, and ends with BadRequest once the engine has checked them.
-  Result<void> submit(PromptRequest request) { return submissions().submit(std::move(request)); }
+  Result<void> submit(PromptRequest request) { return submissions_.submit(std::move(request)); }
   /// Errors: those of Scheduler::cancel.
   Result<void> cancel(const RequestId& engine_request_id) {
-    if (adapter_waits_.cancel(engine_request_id)) return {};
+    if (submissions_.adapter_waits().cancel(engine_request_id)) return {};
     return ender_.cancel(engine_request_id);
   }
   /// True while a request waits or runs.
-  bool has_work() const { return scheduler_.has_work() || adapter_waits_.size() > 0; }
+  bool has_work() const { return scheduler_.has_work() || submissions_.adapter_waits().size() > 0; }
   /// Calls RequestMover::move.
   Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at) {
     return mover_.move(engine_request_id, to, called_at);
@@ -216,7 +214,7 @@ class Engine {
   /// Ends every request with this error.
   void end_all(const Error& error) {
     scheduler_.end_all(error);
-    adapter_waits_.refuse_all(error);
+    submissions_.adapter_waits().refuse_all(error);
   }
   std::vector<SchedulerEvent> take_events() { return scheduler_.take_events(); }
   /// Reports the changes since the last call to the eviction listener. `step` calls it before the
@@ -253,7 +251,7 @@ class Engine {
   BlockTransfers transfers_;
   LeasedRecords records_;
   RequestMover mover_;
-  AdapterWaits adapter_waits_;
+  Submissions submissions_;
   std::uint64_t step_ = 0;
 };
 

@@ -35,9 +35,25 @@ Result<void> Submissions::submit(PromptRequest request) {
   return queue(std::move(request));
 }
 
-Result<void> Submissions::check(const PromptRequest& request) const {
-  TRY(check_usable(request));
-  return deps_.scheduler->check(request);
+void Submissions::submit(PromptRequest request, OnQueued on_queued) {
+  if (!request.adapter.name.empty())
+    return submit_with_adapter(std::move(request), std::move(on_queued));
+  const Result<void> queued = submit(std::move(request));
+  on_queued(queued ? Result<AdapterUse>() : std::unexpected(queued.error()));
+}
+
+/// A request that can never run is refused before its adapter takes memory.
+void Submissions::submit_with_adapter(PromptRequest request, OnQueued on_queued) {
+  for (const Result<void>& checked : {check_usable(request), deps_.scheduler->check(request)})
+    if (!checked) return on_queued(std::unexpected(checked.error()));
+  note_arrival();
+  adapter_waits_.wait(std::move(request), [this, on_queued = std::move(on_queued)](
+                                              Result<PromptRequest> loaded) mutable {
+    if (!loaded) return on_queued(std::unexpected(loaded.error()));
+    AdapterUse use = loaded->adapter.use;
+    const Result<void> queued = submit(*std::move(loaded));
+    on_queued(queued ? Result<AdapterUse>(std::move(use)) : std::unexpected(queued.error()));
+  });
 }
 
 Result<void> Submissions::check_usable(const PromptRequest& request) const {

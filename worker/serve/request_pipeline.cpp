@@ -170,8 +170,8 @@ void RequestPipeline::submit_to_engine(IncomingRequest incoming) {
     if (incoming.prompt.may_shorten)
       incoming.answer.max_emitted_tokens = incoming.prompt.max_emitted_tokens;
     PromptRequest queued_prompt = std::move(incoming.prompt);
-    engine.adapter_waits().submit(std::move(queued_prompt), [this, incoming = std::move(incoming)](
-                                                                Result<AdapterUse> queued) mutable {
+    engine.submissions().submit(std::move(queued_prompt), [this, incoming = std::move(incoming)](
+                                                              Result<AdapterUse> queued) mutable {
       // The I/O thread gets the name of the content only: the use stays on the engine's thread.
       if (queued && *queued) incoming.answer.adapter_digest = (*queued)->digest.hex();
       const std::optional<Error> refused = queued ? std::nullopt : std::optional(queued.error());

@@ -64,7 +64,8 @@ ReadyWorker::ReadyWorker(LoadedWorker& loaded, ReloadOptions reload)
                  .clock = &opened_->clock}),
       stop_(stop_dependencies()) {
   loaded.revocations().set_server(serving_.server());
-  if (serving_.adapters() != nullptr) loaded.engine().adapter_waits().lend(*serving_.adapters());
+  if (serving_.adapters() != nullptr)
+    loaded.engine().submissions().adapter_waits().lend(*serving_.adapters());
 }
 
 StepReporter::Dependencies ReadyWorker::step_reporter_dependencies() {
@@ -175,7 +176,7 @@ WorkerStop::Dependencies ReadyWorker::stop_dependencies() {
               [this](std::function<void(std::size_t)> done) {
                 loop_.post([done = std::move(done)](Engine& engine) {
                   const Scheduler& scheduler = engine.scheduler();
-                  done(engine.adapter_waits().size() + scheduler.running().size() +
+                  done(engine.submissions().adapter_waits().size() + scheduler.running().size() +
                        scheduler.tenancies().waiting_count());
                 });
               },

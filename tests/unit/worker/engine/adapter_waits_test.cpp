@@ -16,7 +16,7 @@ struct Waits {
     return made;
   }
   void submit(PromptRequest request) {
-    rig.engine().adapter_waits().submit(
+    rig.engine().submissions().submit(
         std::move(request), [this](Result<AdapterUse> queued) { answers.push_back(queued); });
   }
   AdapterUse adapter() {
