@@ -193,7 +193,6 @@ class Worker final : public Process, private RefusalListener {
   void begin(Request& request, Connection& stream, StreamReader& reader);
   void load_adapter(const Running& running);
   void start(Running running);
-  bool has_other_version(const Request& request, const Text& text) const;
   void refuse_adapter(const Running& running, const Error& why);
   bool join(Request& request, Connection& stream, StreamReader& reader);
   bool may_run(LeaseId lease) const;

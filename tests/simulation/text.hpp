@@ -23,6 +23,9 @@ struct Text {
   bool is_whole() const { return size == kTextTokens; }
   std::span<const std::uint32_t> all() const { return std::span(tokens).first(size); }
   void append(std::uint32_t token) { tokens[size++] = token; }
+  /// True if another token may be computed with an adapter of this content. The tokens of one
+  /// version are not continued under another.
+  bool may_go_on_under(std::uint64_t content) const { return size == 0 || adapter == content; }
   /// The next token of the undisturbed text.
   std::uint32_t next() const {
     std::uint64_t mixed = id + adapter * 0xbf58476d1ce4e5b9;
@@ -30,7 +33,7 @@ struct Text {
     return static_cast<std::uint32_t>(mixed >> 32) + size;
   }
   bool begins(const Text& other) const {
-    return id == other.id && size <= other.size && (size == 0 || adapter == other.adapter) &&
+    return id == other.id && size <= other.size && may_go_on_under(other.adapter) &&
            std::ranges::equal(all(), other.all().first(size));
   }
 };

@@ -1,18 +1,12 @@
 // What the model of a worker does for its adapters: calls, orders and units that fill memory.
 #include "tests/simulation/adapters/worker_adapters.hpp"
 #include "tests/simulation/model_worker.hpp"
+#include "worker/engine/worker_gates.hpp"
 
 namespace leasehold::simulation {
 namespace {
 
 constexpr std::uint32_t kDiesInSlice = 48;  // one slice in 48 is never finished
-
-/// The load finds out by the result of its unit.
-class IgnoredRefusals : public RefusalListener {
- public:
-  void refused(const GateRefusal&) noexcept override {}
-  void refusing_unit_ended() noexcept override {}
-};
 
 }  // namespace
 
@@ -46,7 +40,7 @@ bool Worker::fill(LeaseId lease, ExtentId extent, std::uint64_t content) {
   const auto dependency = table_->dependency(lease);
   if (!dependency) return false;
   const StopFlags no_stops;
-  IgnoredRefusals refusals;
+  NullRefusalListener refusals;  // the load finds out by the result
   GateSet set(++step_, no_stops, refusals);
   set.add_sequence(std::vector{*dependency});
   Thread& thread = threads_[0];

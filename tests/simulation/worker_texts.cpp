@@ -12,8 +12,8 @@ constexpr Duration kResultGrace = std::chrono::seconds(1);
 
 /// True if `other` continues the text; it is the longer one then.
 bool take_longer(Text& text, const Text& other) {
-  const bool is_other_version = text.size > 0 && other.adapter != text.adapter;
-  if (other.id != text.id || other.size <= text.size || is_other_version) return false;
+  const bool is_same = other.id == text.id && text.may_go_on_under(other.adapter);
+  if (!is_same || other.size <= text.size) return false;
   text = other;
   return true;
 }
@@ -94,11 +94,6 @@ void Worker::refuse_adapter(const Running& running, const Error& why) {
   send_end(running, is_final ? StreamEnd::AdapterRefused : StreamEnd::AdapterLater);
 }
 
-/// Tokens of one version are not continued under another.
-bool Worker::has_other_version(const Request& request, const Text& text) const {
-  return request.text.size > 0 && request.text.adapter != text.adapter;
-}
-
 /// It may have waited for its adapter.
 void Worker::start(Running running) {
   Request& request = *running.request;
@@ -114,7 +109,7 @@ void Worker::start(Running running) {
   const auto kept = kept_.find(request.text.id);
   if (kept != kept_.end()) take_longer(running.text, kept->second.text);
   const bool compares = !deps_.planted_bugs.adapter_version_ignored;
-  if (compares && running.text.size > 0 && running.text.adapter != content) {
+  if (compares && !running.text.may_go_on_under(content)) {
     deps_.coverage.happened(AdapterEvent::OtherVersion);
     return send_end(running, StreamEnd::AdapterRefused);
   }
@@ -144,7 +139,7 @@ bool Worker::join(Request& request, Connection& stream, StreamReader& reader) {
   for (auto& [lease, held] : held_) {
     if (!held.running || held.running->text.id != request.text.id) continue;
     Running& running = *held.running;
-    if (has_other_version(request, running.text)) {
+    if (!request.text.may_go_on_under(running.text.adapter)) {
       send_end({.request = &request, .stream = &stream, .reader = &reader},
                StreamEnd::AdapterRefused);
       return true;
@@ -164,7 +159,7 @@ bool Worker::join(Request& request, Connection& stream, StreamReader& reader) {
   if (kept == kept_.end() || !(kept->second.text.is_whole() || request.resumes)) return false;
   const Running ended{
       .request = &request, .stream = &stream, .reader = &reader, .text = kept->second.text};
-  if (has_other_version(request, ended.text)) {
+  if (!request.text.may_go_on_under(ended.text.adapter)) {
     send_end(ended, StreamEnd::AdapterRefused);
     return true;
   }

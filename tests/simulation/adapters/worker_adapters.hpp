@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <map>
-#include <set>
 #include <vector>
 
 #include "ipc/control/messages/adapters/adapters.hpp"
