@@ -75,18 +75,20 @@ struct LeaseRecord {
 
   // Members for leases of scope Engine.
   RegionId region;
-  std::string model;  ///< Model name, as shown to operators.
+  /// Model name, as shown to operators. Shared scope: see there.
+  std::string model;
   std::string part;
 
-  // Members for leases of scope Shared. `part` is the name of the text. `charged_blocks` counts the
-  // published blocks, which are charged to no tenant; it is 0 until the fill is done.
+  // Members for leases of scope Shared. `part` is the name of the text. `model` is the adapter that
+  // computes it, empty for the base model, and `adapter_version` its version. `charged_blocks`
+  // counts the published blocks, which are charged to no tenant; it is 0 until the fill is done.
   std::string text;               ///< Kept so that it can be published again. Not journaled.
   std::uint32_t text_tokens = 0;  ///< Length of the whole text. Not journaled.
 
   // Members for leases of scope Adapter. `tenant` is the owner, empty for a shared adapter, and
   // `part` is the adapter's name. No blocks are charged.
-  std::uint32_t adapter_version = 0;
-  bool filled = false;  ///< The worker has read the file.
+  std::uint32_t adapter_version = 0;  ///< Also of the adapter of a text.
+  bool filled = false;                ///< The worker has read the file.
 
   TimePoint deadline;         ///< Zero: none.
   TimePoint wanted_deadline;  ///< The deadline if no ceiling were earlier. Not journaled.
@@ -114,6 +116,12 @@ struct LeaseRecord {
   std::optional<AdapterName> adapter() const {
     const bool is_adapter = scope == wire::LeaseScope::Adapter;
     return is_adapter ? std::optional(AdapterName{part}) : std::nullopt;
+  }
+  /// The name of the adapter that computes a text; nothing for the base model, and for a lease of
+  /// another scope.
+  std::optional<AdapterName> text_adapter() const {
+    const bool has_adapter = scope == wire::LeaseScope::Shared && !model.empty();
+    return has_adapter ? std::optional(AdapterName{model}) : std::nullopt;
   }
   /// Blocks that count against the tenant's quota.
   std::uint32_t quota_blocks() const {

@@ -134,7 +134,8 @@ struct LeaseRow {
   std::int64_t last_deadline_ns = 0;
   std::uint32_t charged_blocks = 0;
   RegionId region;
-  std::string model;  ///< Model name, for engine leases only.
+  /// Name of an engine lease's model, or of the adapter that computes a shared lease's text.
+  std::string model;
   /// Part of the weights, name of a shared lease's text, or name of an adapter.
   std::string part;
   LeaseId replaces;  ///< Here and in replaced_by, generation 0 means none.
@@ -142,8 +143,8 @@ struct LeaseRow {
   std::int64_t granted_ns = 0;
   ApiKeyId api_key;  ///< The API key of the acquire; empty: none.
   bool scavenger = false;
-  std::uint32_t adapter_version = 0;  ///< Adapter leases only, as the next member.
-  bool filled = false;
+  std::uint32_t adapter_version = 0;  ///< Of adapter leases, and of the adapter of a text.
+  bool filled = false;                ///< Adapter leases only.
   bool operator==(const LeaseRow&) const = default;
 };
 

@@ -97,6 +97,8 @@ struct LostText {
   std::uint32_t uid = 0;  ///< The publisher.
   std::string name;
   std::string text;
+  std::string adapter;                ///< Computes the text; empty: the base model.
+  std::uint32_t adapter_version = 0;  ///< 0 for the base model.
 };
 
 /// What `status` shows of the time since the broker started. No decision depends on it.

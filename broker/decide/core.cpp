@@ -125,6 +125,7 @@ std::vector<Effect> decide(State& state, const Event& event, TimePoint now) {
   if (!std::holds_alternative<BrokerStalled>(event)) apply_deadlines(decision);
   std::visit([&decision](const auto& happened) { handle(decision, happened); }, event);
   settle_replacements(decision);
+  end_outdated_texts(decision);
   publish_lost_texts(decision);  // first, because it may take memory that acquires wait for
   settle_waiting_acquires(decision);
   check_invariants(state);

@@ -163,12 +163,16 @@ bool fits(const WorkerRow& row, const Image&) {
   return row.index.value < kMaxWorkers;
 }
 
+bool has_adapter(const LeaseRow& row) {
+  return row.scope == wire::LeaseScope::Adapter ||
+         (row.scope == wire::LeaseScope::Shared && !row.model.empty());
+}
+
 bool fits(const LeaseRow& row, const Image& image) {
   const bool is_live = row.state == LeaseState::Live;
   return row.drain_reason != RevokeReason::None && row.state != LeaseState::Closed &&
          is_live == (row.reason == RevokeReason::None) && row.id.generation != 0 &&
-         image.workers.contains(row.worker) &&
-         (row.scope == wire::LeaseScope::Adapter) == (row.adapter_version != 0) &&
+         image.workers.contains(row.worker) && has_adapter(row) == (row.adapter_version != 0) &&
          (row.region == RegionId{} || image.regions.contains(row.region));
 }
 

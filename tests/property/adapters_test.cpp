@@ -32,6 +32,8 @@ class AdapterScene {
     REQUIRE(rig.submit(request(id, adapter, lease)));
   }
   const std::vector<TokenId>& tokens(const std::string& id) { return rig.outcome(id).tokens; }
+  /// The prompt of every request.
+  std::vector<TokenId> published() const { return rig.encode(text()); }
 
   UnitWatch watch;
   EngineRig rig;
@@ -189,6 +191,95 @@ TEST_CASE("adapters: a text that its revoked adapter ended goes on with the same
   const std::vector<TokenId>& rest = scene.tokens("r");
   whole.insert(whole.end(), rest.begin(), rest.end());
   CHECK(whole == alone("first"));
+}
+
+TEST_CASE("adapters: a text published under an adapter is read under that content alone") {
+  AdapterScene scene;
+  const LeaseId shared = scene.rig.publish(scene.published(), "first");
+  CHECK(scene.rig.adapters().loaded.at("first").use_count() == 1);  // the fill held it
+  for (const std::string& adapter : kAdapters) {
+    scene.submit("r" + adapter, adapter, scene.rig.grant("t"));
+    REQUIRE(scene.rig.step());
+    CHECK((scene.rig.sequence("r" + adapter)->shared_lease == shared) == (adapter == "first"));
+    scene.rig.run();
+    CHECK(scene.tokens("r" + adapter) == alone(adapter));
+  }
+  const LeaseId of_base = scene.rig.publish(scene.published());
+  scene.submit("base", "", scene.rig.grant("t"));
+  REQUIRE(scene.rig.step());
+  CHECK(scene.rig.sequence("base")->shared_lease == of_base);
+  scene.rig.run();
+  CHECK(scene.tokens("base") == alone(""));
+}
+
+TEST_CASE(
+    "adapters: a reader of a published text ends with its adapter, and reads the text again") {
+  AdapterScene scene;
+  const LeaseId shared = scene.rig.publish(scene.published(), "first");
+  const LeaseId lease = scene.rig.grant("t");
+  scene.submit("r", "first", lease);
+  while (scene.tokens("r").size() < 5) REQUIRE(scene.rig.step());
+  const LeaseId revoked = scene.rig.adapters().loaded.at("first")->lease;
+  scene.rig.revoke(revoked);
+  scene.rig.run();
+  CHECK(scene.rig.completion("r").revocation->scope == FailureScope::Adapter);
+  std::vector<TokenId> whole = scene.tokens("r");
+  scene.rig.drop(revoked);
+  scene.rig.clear_outcomes();
+  scene.rig.load_adapter("first", 11, kRank);
+  PromptRequest again = scene.request("again", "first", scene.rig.grant("t"));
+  again.emitted = whole;
+  REQUIRE(scene.rig.submit(again));
+  REQUIRE(scene.rig.step());
+  CHECK(scene.rig.sequence("again")->shared_lease == shared);
+  scene.rig.run();
+  const std::vector<TokenId>& rest = scene.tokens("again");
+  whole.insert(whole.end(), rest.begin(), rest.end());
+  CHECK(whole == alone("first"));
+}
+
+TEST_CASE("adapters: a fill waits for its adapter, and ends without it or with its lease") {
+  AdapterScene scene;
+  const LeaseId shared = scene.rig.grant_shared();
+  const auto fill = [&](RequestAdapter adapter) {
+    REQUIRE(scene.rig.engine().fill(shared, scene.published(), std::move(adapter)));
+  };
+  const auto refusal = [&] {
+    const std::vector<PrefixFilled> filled = scene.rig.engine().take_filled();
+    REQUIRE(filled.size() == 1);
+    CHECK(filled[0].lease == shared);
+    REQUIRE_FALSE(filled[0].blocks);
+    return filled[0].blocks.error();
+  };
+  SECTION("its load fails") {
+    fill({.name = "third"});
+    CHECK(scene.rig.engine().take_filled().empty());
+    scene.rig.adapters().answer(fail(Errc::MissingWeight, "no file"));
+    CHECK(refusal().code == Errc::MissingWeight);
+  }
+  SECTION("another version is the newest one") {
+    fill({.name = "first", .version = 2});
+    CHECK(refusal().code == Errc::UnknownAdapter);
+  }
+  SECTION("the lease of the text ends while it waits") {
+    fill({.name = "third"});
+    scene.rig.revoke(shared);
+    scene.rig.drop(shared);
+    REQUIRE(scene.rig.step());
+    CHECK(refusal().code == Errc::LeaseFenced);
+    scene.rig.adapters().answer(scene.rig.adapters().loaded.at("first"));
+  }
+  SECTION("the adapter is revoked while the text is computed") {
+    fill({.name = "first"});
+    const LeaseId revoked = scene.rig.adapters().loaded.at("first")->lease;
+    scene.rig.revoke(revoked);
+    REQUIRE(scene.rig.step());
+    const Error why = refusal();
+    CHECK(why.code == Errc::LeaseRevoked);
+    CHECK(why.scope == FailureScope::Adapter);
+    scene.rig.drop(revoked);
+  }
+  CHECK_FALSE(scene.rig.engine().has_work());
 }
 
 TEST_CASE("adapters: proposals change no text") {

@@ -201,11 +201,16 @@ std::pair<LeaseId, Engine::Adopted> EngineRig::adopt(LeaseId old, const std::str
   return {lease, engine_->adopt(lease)};
 }
 
-LeaseId EngineRig::publish(std::vector<TokenId> text) {
+LeaseId EngineRig::grant_shared() {
   const LeaseId lease = next_lease();
   engine_->add_lease({.lease = lease, .tenant = public_owner(), .is_shared = true});
   grow(lease);
-  const Result<void> queued = engine_->fill(lease, std::move(text));
+  return lease;
+}
+
+LeaseId EngineRig::publish(std::vector<TokenId> text, const std::string& adapter) {
+  const LeaseId lease = grant_shared();
+  const Result<void> queued = engine_->fill(lease, std::move(text), {.name = adapter});
   if (!queued) throw std::runtime_error(queued.error().detail);
   std::vector<PrefixFilled> filled;
   while (filled.empty()) {

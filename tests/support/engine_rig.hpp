@@ -91,8 +91,11 @@ class EngineRig : public RevocationObserver {
                 std::uint32_t max_concurrent = 8);
   /// Grants a lease of scope Adapter with one extent, which is empty.
   LeaseId grant_adapter();
-  /// Grants a shared lease, fills it with a text, and runs the steps of that.
-  LeaseId publish(std::vector<TokenId> text);
+  /// Grants a shared lease, fills it with a text under the adapter of this name, and runs the steps
+  /// of that. Empty: the base model.
+  LeaseId publish(std::vector<TokenId> text, const std::string& adapter = {});
+  /// Grants a shared lease, which has no text yet.
+  LeaseId grant_shared();
   /// Grants a lease that belongs to no tenant, and fills it with an adapter of random matrices,
   /// which requests of this name then use. Equal seeds make equal content.
   AdapterUse load_adapter(const std::string& name, std::uint64_t seed, std::uint32_t rank = 4);

@@ -50,21 +50,6 @@ std::string value_text(const wire::Json& value) {
   return printable(value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-}  // namespace
-
-std::string time_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise) {
-  return unix_ms ? cli::utc_text(*unix_ms / 1000) : otherwise;
-}
-
-/// "2026-11-24T18:30Z", for a time that is known to the minute.
-std::string minute_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise) {
-  std::string text = time_text(unix_ms, otherwise);
-  if (unix_ms) text.erase(text.size() - 4, 3);  // the seconds of ":00Z"
-  return text;
-}
-
-namespace {
-
 constexpr std::int64_t kNs_per_ms = 1'000'000;
 
 std::string ceiling_text(const wire::CellView& cell) {
@@ -83,6 +68,17 @@ void add_cell(cli::Table& table, const wire::CellView& cell) {
 }
 
 }  // namespace
+
+std::string time_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise) {
+  return unix_ms ? cli::utc_text(*unix_ms / 1000) : otherwise;
+}
+
+/// "2026-11-24T18:30Z", for a time that is known to the minute.
+std::string minute_text(const std::optional<std::int64_t>& unix_ms, const char* otherwise) {
+  std::string text = time_text(unix_ms, otherwise);
+  if (unix_ms) text.erase(text.size() - 4, 3);  // the seconds of ":00Z"
+  return text;
+}
 
 Result<cli::Table> status_table(const wire::Json& reply) {
   const auto status = TRY(client::parse_message<wire::StatusView>(reply));
@@ -292,12 +288,17 @@ cli::Table keys_table(const std::vector<wire::KeyView>& keys) {
 }
 
 cli::Table prefixes_table(const std::vector<wire::LeaseView>& shared_leases) {
-  cli::Table table{
-      .columns = {{"LEASE"}, {"NAME"}, {"WORKER"}, {"STATE"}, {"BLOCKS", true}, {"MEMORY", true}}};
+  cli::Table table{.columns = {{"LEASE"},
+                               {"NAME"},
+                               {"ADAPTER"},
+                               {"WORKER"},
+                               {"STATE"},
+                               {"BLOCKS", true},
+                               {"MEMORY", true}}};
   for (const wire::LeaseView& view : shared_leases) {
     table.rows.push_back({to_string(view.lease), or_dash(printable(view.part)),
-                          or_dash(printable(view.worker)), state_text(view),
-                          view.blocks == 0 ? "-" : number(view.blocks),
+                          or_dash(printable(view.model)), or_dash(printable(view.worker)),
+                          state_text(view), view.blocks == 0 ? "-" : number(view.blocks),
                           bytes_text(view.size_bytes)});
   }
   return table;

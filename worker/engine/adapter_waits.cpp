@@ -12,6 +12,15 @@ namespace {
 
 /// Tokens that one version computed are not continued by another one.
 Result<void> check_version(const PromptRequest& request, const LoadedAdapter& adapter) {
+  const std::uint32_t wanted = request.adapter.version;
+  if (wanted != 0 && wanted != adapter.version) {
+    return std::unexpected(
+        Error{Errc::UnknownAdapter,
+              fmt::format("version {} of adapter {} was replaced by version {}; send the request "
+                          "again",
+                          wanted, adapter.name, adapter.version),
+              FailureScope::Adapter});
+  }
   const std::string& began_under = request.adapter.continued;
   if (began_under.empty() || began_under == adapter.digest.hex()) return {};
   return std::unexpected(

@@ -151,14 +151,19 @@ void Engine::drop_lease(LeaseId lease) {
 
 // --------------------------------------------------------------------------------------- requests
 
-Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text) {
+Result<void> Engine::fill(LeaseId lease, std::vector<TokenId> text, RequestAdapter adapter) {
   submissions_.note_arrival();
   TRY(weights_.check());
   if (leases_.completion_for(lease)) {
     return fail(Errc::LeaseRevoked,
                 fmt::format("lease {} has ended; publish the text again", to_string(lease)));
   }
-  return scheduler_.fill(lease, std::move(text));
+  PromptRequest request = TRY(scheduler_.fill_request(lease, std::move(text)));
+  request.adapter = std::move(adapter);
+  submissions_.submit(std::move(request), [this, lease](const Result<AdapterUse>& queued) {
+    if (!queued) scheduler_.publications().fail_fill(lease, queued.error());
+  });
+  return {};
 }
 
 void Engine::report_kv_changes() {

@@ -189,10 +189,10 @@ class Engine {
   Result<std::uint32_t> move(const RequestId& engine_request_id, LeaseId to, TimePoint called_at) {
     return mover_.move(engine_request_id, to, called_at);
   }
-  /// Computes the prefix of a shared lease; `take_filled` returns the result. Precondition: the
-  /// tokens are in the vocabulary. Errors: those of Scheduler::fill, NoModelLoaded,
-  /// WeightsLoading, LeaseRevoked.
-  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
+  /// Computes the prefix of a shared lease, once the adapter that may be named is loaded;
+  /// `take_filled` returns the result. Errors, here or in the result: those of
+  /// Scheduler::fill_request, NoModelLoaded, WeightsLoading, and those of Submissions::submit.
+  Result<void> fill(LeaseId lease, std::vector<TokenId> text, RequestAdapter adapter = {});
   std::vector<PrefixFilled> take_filled() { return scheduler_.publications().take_filled(); }
 
   // ---- the step

@@ -82,11 +82,11 @@ Result<void> EngineLoop::run() {
     }
     report_usage();
     report_drained();
-    report_filled();
     engine_->report_kv_changes();
     report_served(busy);
     if (hooks_.between_steps)
       next_between_ = hooks_.between_steps(busy ? std::optional(took) : std::nullopt);
+    report_filled();  // last, because a load that fails between two steps may end a fill
     if (note_arrival()) busy = true;  // a request whose adapter is loaded now does not wait
     sleep_when_idle();
   }

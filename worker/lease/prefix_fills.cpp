@@ -12,12 +12,22 @@ using control::Json;
 using control::Payload;
 using control::Responder;
 
+namespace {
+
+RequestAdapter adapter_of(const wire::PrefixFill& fill) {
+  if (!fill.adapter) return {};
+  return {.name = fill.adapter->value, .version = fill.adapter_version};
+}
+
+}  // namespace
+
 Result<void> PrefixFills::fill(const Json& body, Responder& respond) {
   wire::PrefixFill request = TRY(wire::PrefixFill::from_json(body));
   boost::asio::post(
       deps_.parser, [this, request = std::move(request), respond = std::move(respond)]() mutable {
         auto text = catch_request_errors([&] { return deps_.encode(request.text); });
-        if (text) return queue(request.lease, *std::move(text), std::move(respond));
+        if (text)
+          return queue(request.lease, *std::move(text), adapter_of(request), std::move(respond));
         boost::asio::post(*deps_.io, [respond = std::move(respond), why = text.error()]() mutable {
           respond(std::unexpected(std::move(why)));
         });
@@ -25,18 +35,20 @@ Result<void> PrefixFills::fill(const Json& body, Responder& respond) {
   return {};
 }
 
-void PrefixFills::queue(LeaseId lease, std::vector<TokenId> text, Responder respond) {
-  deps_.loop->post(
-      [this, lease, text = std::move(text), respond = std::move(respond)](Engine& engine) mutable {
-        Fill fill{.respond = std::move(respond), .tokens = static_cast<std::uint32_t>(text.size())};
-        // The engine's thread posts this before it can report the end, so the fill is registered by
-        // then.
-        boost::asio::post(*deps_.io, [this, lease, queued = engine.fill(lease, std::move(text)),
-                                      fill = std::move(fill)]() mutable {
+void PrefixFills::queue(LeaseId lease, std::vector<TokenId> text, RequestAdapter adapter,
+                        Responder respond) {
+  deps_.loop->post([this, lease, text = std::move(text), adapter = std::move(adapter),
+                    respond = std::move(respond)](Engine& engine) mutable {
+    Fill fill{.respond = std::move(respond), .tokens = static_cast<std::uint32_t>(text.size())};
+    // The engine's thread posts this before it can report the end, so the fill is registered by
+    // then.
+    boost::asio::post(
+        *deps_.io, [this, lease, queued = engine.fill(lease, std::move(text), std::move(adapter)),
+                    fill = std::move(fill)]() mutable {
           if (!queued) return fill.respond(std::unexpected(queued.error()));
           fills_.insert_or_assign(lease, std::move(fill));
         });
-      });
+  });
 }
 
 void PrefixFills::report_filled(std::vector<PrefixFilled> filled) {

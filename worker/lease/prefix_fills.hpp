@@ -31,7 +31,8 @@ class PrefixFills {
   void report_filled(std::vector<PrefixFilled> filled);
 
  private:
-  void queue(LeaseId lease, std::vector<TokenId> text, control::Responder respond);
+  void queue(LeaseId lease, std::vector<TokenId> text, RequestAdapter adapter,
+             control::Responder respond);
   void answer(const PrefixFilled& filled);
 
   Dependencies deps_;

@@ -163,7 +163,7 @@ Admission::Attempt Admission::admit_one(Tenancy& tenancy, TimePoint now) {
 // --------------------------------------------------------------------------------------- blocks
 
 /// The blocks of the sequence's text that its lease has cached, or published blocks if they cover
-/// more of the text. Published blocks hold keys and values of the base model.
+/// more of the text.
 Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy& tenancy) {
   tenancy.prefixes.match_again(tenancy.head.match, sequence.owned_text(tenancy.tenant),
                                deps_.limits.tokens_per_block);
@@ -178,9 +178,8 @@ Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy
     known.first_window = static_cast<std::uint32_t>(known.chain.size());
     return known;
   }
-  const bool may_borrow = known.may_take_tail && !sequence.request.adapter.use;
   leave_rows_without_windows(sequence, tenancy, known);
-  if (!may_borrow) return known;
+  if (!known.may_take_tail) return known;
   const PublishedMatch& published = deps_.publications.match(tenancy, sequence);
   if (published.chain.size() <= known.chain.size()) return known;
   return {.chain = {}, .published = published, .may_take_tail = false};

@@ -23,8 +23,9 @@ namespace leasehold {
 
 /// The adapter under which a request runs.
 struct RequestAdapter {
-  std::string name;       ///< Empty: the base model.
-  std::string continued;  ///< Digest of the version that began the text; empty: not known.
+  std::string name;           ///< Empty: the base model.
+  std::uint32_t version = 0;  ///< The only version that may be used; 0: the newest one.
+  std::string continued;      ///< Digest of the version that began the text; empty: not known.
 
   // Set by the engine (AdapterWaits), before the request is queued.
   AdapterUse use;      ///< Null: the base model.

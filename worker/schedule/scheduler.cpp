@@ -260,13 +260,13 @@ Result<void> Scheduler::submit(PromptRequest request) {
   return {};
 }
 
-Result<void> Scheduler::fill(LeaseId lease, std::vector<TokenId> text) {
+Result<PromptRequest> Scheduler::fill_request(LeaseId lease, std::vector<TokenId> text) const {
   if (limits_.state_blocks > 0) {
     return fail(Errc::UnsupportedModel,
                 "the model has recurrent layers, and their state is not published with a text; "
                 "send the text with each prompt");
   }
-  return submit(TRY(publications_.fill_request(lease, std::move(text))));
+  return publications_.fill_request(lease, std::move(text));
 }
 
 Result<void> Scheduler::check(const PromptRequest& request) const {

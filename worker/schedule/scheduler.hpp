@@ -133,11 +133,11 @@ class Scheduler {
   /// held by the tenant's leases on other workers, without it when the request can never have them.
   Result<void> check(const PromptRequest& request) const;
   const RequestFit& fit() const { return admission_.fit(); }
-  /// Queues the fill of a shared lease: computes the full blocks of `text` and keeps them, without
-  /// emitting a token. `publications().take_filled` returns the result. Errors: LeaseFenced (no
-  /// such shared lease), BadRequest (no full block, filled already), UnsupportedModel (a recurrent
-  /// state, which is not part of a published text), and those of `submit`.
-  Result<void> fill(LeaseId lease, std::vector<TokenId> text);
+  /// The request that computes the full blocks of `text` in a shared lease and keeps them, without
+  /// emitting a token. Once it is submitted, `publications().take_filled` returns the result.
+  /// Errors: LeaseFenced (no such shared lease), BadRequest (no full block, filled already),
+  /// UnsupportedModel (a recurrent state, which is not part of a published text).
+  Result<PromptRequest> fill_request(LeaseId lease, std::vector<TokenId> text) const;
   Publications& publications() { return publications_; }
   /// Ends a waiting or running request. Errors: UnknownRequest.
   Result<void> cancel(const RequestId& engine_request_id);

@@ -27,11 +27,6 @@ void registry_changed(Decision& decision, const AdapterName& adapter) {
     notify_of_adapters(decision, worker);
 }
 
-std::unexpected<Error> not_registered(const AdapterName& adapter) {
-  return fail(Errc::UnknownAdapter,
-              fmt::format("no adapter {}; `brokerctl adapters` lists all", adapter.value));
-}
-
 /// In the field `model` of a request a model's name comes before an adapter's, so the base model
 /// would answer requests for the adapter.
 Result<void> require_no_model(const State& state, const AdapterName& name) {
@@ -64,6 +59,11 @@ CallResult pass_order(Decision& decision, const Caller& caller, const char* acti
 }
 
 }  // namespace
+
+std::unexpected<Error> not_registered(const AdapterName& adapter) {
+  return fail(Errc::UnknownAdapter,
+              fmt::format("no adapter {}; `brokerctl adapters` lists all", adapter.value));
+}
 
 CallResult decide_call(Decision& decision, const Caller& caller, const wire::AdapterAdd& add) {
   State& state = decision.state;
@@ -132,8 +132,8 @@ void forget_adapters_of(Decision& decision, const TenantId& tenant) {
 Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& adapter,
                                                const std::optional<TenantId>& owner) {
   std::vector<LeaseId> leases = open_leases_where(state, [&](const LeaseRecord& record) {
-    return record.scope == wire::LeaseScope::Adapter && record.is(LeaseState::Live) &&
-           record.part == adapter.value && (!owner || record.tenant == *owner);
+    const bool is_of = record.adapter() == adapter || record.text_adapter() == adapter;
+    return is_of && record.is(LeaseState::Live) && (!owner || record.tenant == *owner);
   });
   const journal::AdapterRow* known = state.adapters.find(adapter);
   const bool is_known = known != nullptr && (!owner || known->tenant == *owner);

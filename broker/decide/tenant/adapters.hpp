@@ -8,8 +8,12 @@ namespace leasehold {
 /// Removes the adapters of a removed tenant, and revokes their leases (`policy_changed`).
 void forget_adapters_of(Decision& decision, const TenantId& tenant);
 
-/// The live leases of all versions of the adapter; with a tenant, only if it is the owner. Errors:
-/// UnknownAdapter if there is no such adapter and no lease of a removed one.
+/// UnknownAdapter, for operators.
+std::unexpected<Error> not_registered(const AdapterName& adapter);
+
+/// The live leases of all versions of the adapter and of texts published under it; with a tenant,
+/// only if it is the owner. Errors: UnknownAdapter if there is no such adapter and no lease of a
+/// removed one.
 Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& adapter,
                                                const std::optional<TenantId>& owner);
 

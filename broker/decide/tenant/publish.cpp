@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "broker/decide/lease/grant.hpp"
@@ -11,6 +12,7 @@
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/reclaim.hpp"
 #include "broker/decide/memory/reserves.hpp"
+#include "broker/decide/tenant/adapters.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
 #include "broker/decide/worker/unavailable.hpp"
 
@@ -44,14 +46,19 @@ Result<void> require_shared_room(const State& state, const Worker& worker, std::
   return require_room(state, {.tenant = {}, .worker = worker.id, .extents = extents}, now);
 }
 
-/// The caller's live lease on the worker that holds this text or is being filled with it; null if
-/// there is none.
-const LeaseRecord* find_published(const State& state, const Worker& worker,
-                                  const journal::RequestKey& text) {
+journal::RequestKey request_of(const LostText& text) {
+  return {text.uid, "", journal::digest(text.text)};
+}
+
+/// The publisher's live lease on the worker that holds this text or is being filled with it; null
+/// if there is none.
+const LeaseRecord* find_published(const State& state, const Worker& worker, const LostText& text) {
   for (const LeaseId id : state.leases.index().of(worker.id).open) {
     const LeaseRecord& record = *state.leases.find_open(id);
     const bool is_shared = record.scope == wire::LeaseScope::Shared;
-    if (is_shared && record.is(LeaseState::Live) && record.request == text) return &record;
+    const bool is_same = record.request == request_of(text) && record.model == text.adapter &&
+                         record.adapter_version == text.adapter_version;
+    if (is_shared && record.is(LeaseState::Live) && is_same) return &record;
   }
   return nullptr;
 }
@@ -60,8 +67,28 @@ wire::PrefixPublished published(const LeaseRecord& record) {
   return {.lease = record.id(), .tokens = record.text_tokens, .blocks = record.charged_blocks};
 }
 
-journal::RequestKey request_of(const LostText& text) {
-  return {text.uid, "", journal::digest(text.text)};
+/// Publishes the text under the newest version of a shared adapter.
+Result<void> set_adapter(const State& state, const AdapterName& name, LostText& text) {
+  const journal::AdapterRow* adapter = state.adapters.find(name);
+  if (adapter == nullptr) return not_registered(name);
+  if (!adapter->tenant.value.empty()) {
+    return fail(
+        Errc::BadRequest,
+        fmt::format("adapter {} belongs to tenant {}, and every tenant may read a published "
+                    "text; name a shared adapter",
+                    name.value, adapter->tenant.value));
+  }
+  text.adapter = name.value;
+  text.adapter_version = adapter->version;
+  return {};
+}
+
+/// Errors: UnknownAdapter for a text of an adapter that was replaced or removed.
+Result<void> require_newest(const State& state, const LostText& text) {
+  if (text.adapter.empty()) return {};
+  const journal::AdapterRow* newest = state.adapters.find_for(std::nullopt, {text.adapter});
+  if (newest != nullptr && newest->version == text.adapter_version) return {};
+  return std::unexpected(unknown_adapter({text.adapter}));
 }
 
 /// Opens a shared lease without memory. Precondition: there is a free slot.
@@ -69,6 +96,8 @@ LeaseRecord& open_shared(Decision& decision, const Worker& worker, const LostTex
   LeaseRecord& record = decision.state.leases.open(worker.id, wire::LeaseScope::Shared);
   record.granted_at = decision.now;
   record.part = text.name;
+  record.model = text.adapter;
+  record.adapter_version = text.adapter_version;
   record.text = text.text;
   record.request = request_of(text);
   decision.add(effect::PublishGrant{record.id(), TimePoint{}});
@@ -82,8 +111,9 @@ bool publish_again(Decision& decision, const LostText& text) {
   const auto chosen = choose_worker(state, {.name = text.worker});
   if (!chosen || (*chosen)->model != text.model) return false;
   const Worker& worker = **chosen;
-  if (find_published(state, worker, request_of(text)) != nullptr) return true;
-  Result<void> room = require_shared_room(state, worker, 1, decision.now);
+  if (find_published(state, worker, text) != nullptr) return true;
+  Result<void> room = require_newest(state, text);
+  if (room) room = require_shared_room(state, worker, 1, decision.now);
   if (room) room = require_free_slot(decision);
   if (!room && is_retryable(room.error().code)) return false;
   if (room) {
@@ -103,6 +133,31 @@ CallResult answer_duplicate(const LeaseRecord& record) {
                                            to_string(record.id())));
 }
 
+/// The adapters that got or lost a version, or a lease.
+std::set<AdapterName> adapters_changed(const Decision& decision) {
+  std::set<AdapterName> changed(decision.touched.adapters.begin(), decision.touched.adapters.end());
+  for (const LeaseId id : decision.touched.leases) {
+    const LeaseRecord* record = decision.state.leases.find_open(id);
+    if (record == nullptr || record->is(LeaseState::Live)) continue;
+    if (const auto adapter = record->adapter()) changed.insert(*adapter);
+  }
+  return changed;
+}
+
+/// True if no request reads the text and no later one will: a worker keeps the lease of a version
+/// until its last request has ended, and gives new requests the newest version. Precondition: the
+/// text is one of an adapter.
+bool is_outdated(const State& state, const LeaseRecord& text) {
+  const AdapterName adapter = *text.text_adapter();
+  const journal::AdapterRow* newest = state.adapters.find_for(std::nullopt, adapter);
+  if (newest != nullptr && newest->version == text.adapter_version) return false;
+  return std::ranges::none_of(state.leases.index().adapters_of({}), [&](LeaseId id) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    return record.is(LeaseState::Live) && record.worker() == text.worker() &&
+           record.adapter() == adapter && record.adapter_version == text.adapter_version;
+  });
+}
+
 /// True if this decision closes a lease. A decision does not reuse a slot that it has closed: if
 /// the broker died before it stored the Fenced word, the table would have the old lease's open word
 /// and the journal the new lease's row.
@@ -119,13 +174,13 @@ CallResult decide_call(Decision& decision, const Caller& caller,
   State& state = decision.state;
   if (state.stopping) return std::unexpected(broker_stopping());
   const Worker& worker = *TRY(choose_worker(state, {.name = publish.worker}));
-  const journal::RequestKey text{caller.uid, "", journal::digest(publish.text)};
+  LostText text{.uid = caller.uid, .name = publish.name, .text = publish.text};
+  if (publish.adapter) TRY(set_adapter(state, *publish.adapter, text));
   if (const LeaseRecord* same = find_published(state, worker, text)) return answer_duplicate(*same);
   if (const auto room = require_shared_room(state, worker, 1, decision.now); !room)
     return refuse_or_reclaim(decision, caller.call, {{}, worker.id, 1}, room.error());
   TRY(require_free_slot(decision));
-  LeaseRecord& record = open_shared(
-      decision, worker, {.uid = caller.uid, .name = publish.name, .text = publish.text});
+  LeaseRecord& record = open_shared(decision, worker, text);
   record_operator_action(
       decision,
       {.uid = caller.uid, .action = "publish", .object = "lease:" + to_string(record.id())});
@@ -144,7 +199,9 @@ void keep_lost_text(State& state, const LeaseRecord& record) {
                               .model = worker->model,
                               .uid = record.request.uid,
                               .name = record.part,
-                              .text = record.text});
+                              .text = record.text,
+                              .adapter = record.model,
+                              .adapter_version = record.adapter_version});
 }
 
 void publish_lost_texts(Decision& decision) {
@@ -155,10 +212,28 @@ void publish_lost_texts(Decision& decision) {
   }
 }
 
+void end_outdated_texts(Decision& decision) {
+  State& state = decision.state;
+  const std::set<AdapterName> changed = adapters_changed(decision);
+  if (changed.empty()) return;
+  revoke_leases(decision,
+                open_leases_where(state,
+                                  [&](const LeaseRecord& record) {
+                                    const auto adapter = record.text_adapter();
+                                    return adapter && record.is(LeaseState::Live) &&
+                                           changed.contains(*adapter) && is_outdated(state, record);
+                                  }),
+                RevokeReason::ModelUnloaded);
+}
+
 void start_fill(Decision& decision, LeaseRecord& record, CallId call) {
   record.acquired = true;
   record.calls.open = call;
-  decision.add(effect::SendFill{record.worker(), {.lease = record.id(), .text = record.text}});
+  decision.add(effect::SendFill{record.worker(),
+                                {.lease = record.id(),
+                                 .text = record.text,
+                                 .adapter = record.text_adapter(),
+                                 .adapter_version = record.adapter_version}});
 }
 
 CallResult grow_shared(Decision& decision, const Caller& caller, LeaseRecord& record,

@@ -23,4 +23,7 @@ void keep_lost_text(State& state, const LeaseRecord& record);
 /// Call it after each event. A text that cannot be published again is dropped with a warning.
 void publish_lost_texts(Decision& decision);
 
+/// Ends the texts of versions of adapters that no request uses any more. Call it after each event.
+void end_outdated_texts(Decision& decision);
+
 }  // namespace leasehold

@@ -38,9 +38,18 @@ wire::LeaseTimes times_of(const LeaseRecord& record) {
           .worker_stopped_boottime_ns = record.end.stopped_at.boottime_ns};
 }
 
+std::string version_text(const AdapterName& adapter, const LeaseRecord& record) {
+  return fmt::format("{}@{}", adapter.value, record.adapter_version);
+}
+
 std::string part_of(const LeaseRecord& record) {
-  if (record.scope != wire::LeaseScope::Adapter) return record.part;
-  return fmt::format("{}@{}", record.part, record.adapter_version);
+  const auto adapter = record.adapter();
+  return adapter ? version_text(*adapter, record) : record.part;
+}
+
+std::string model_of(const LeaseRecord& record) {
+  const auto adapter = record.text_adapter();
+  return adapter ? version_text(*adapter, record) : record.model;
 }
 
 std::string_view state_name(const Worker& worker) {
@@ -95,7 +104,7 @@ wire::LeaseView lease_view(const State& state, const LeaseRecord& record) {
   return {.lease = record.id(),
           .scope = record.scope,
           .tenant = record.tenant.value,
-          .model = record.model,
+          .model = model_of(record),
           .part = part_of(record),
           .worker = worker_name(state, record.worker()),
           .state = record.state(),

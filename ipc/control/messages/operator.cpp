@@ -57,6 +57,7 @@ void describe(Is<PrefixPublish> auto& m, auto& fields) {
   fields.field("worker", m.worker, TextRule::Name);
   fields.field("text", m.text, TextRule::NonEmpty);
   fields.field("name", m.name, TextRule::NameOrEmpty);
+  fields.field("adapter", m.adapter);
   fields.field("request_id", m.request_id);
 }
 

@@ -97,17 +97,22 @@ struct LeaseRevoke : Message<LeaseRevoke> {
 };
 
 /// `prefix.publish`: grants a worker a shared lease and makes the worker compute the full blocks of
-/// a text there, for all prompts that begin with the text, whatever their tenant. `lease.revoke`
-/// ends it. Reply: PrefixPublished. Errors: UnknownWorker, Draining; PoolExhausted; QuotaBlocks,
-/// when the worker's published texts have reached their limit; QueueFull while the same text is
-/// computed; those of PrefixFill, after which the lease has ended. A text that the caller's user
-/// has already published on the worker is not published again: the reply names its lease.
+/// a text there, for all prompts that begin with the text, whatever their tenant. With `adapter`
+/// only requests under the present version of that adapter use it, and a revocation of the adapter
+/// ends it. A text of a version that was replaced or removed ends with the last request that runs
+/// under that version. `lease.revoke` ends any. Reply: PrefixPublished. Errors: UnknownWorker,
+/// Draining; UnknownAdapter; BadRequest for an adapter that a tenant owns; PoolExhausted;
+/// QuotaBlocks, when the worker's published texts have reached their limit; QueueFull while the
+/// same text is computed; those of PrefixFill, after which the lease has ended. A text that the
+/// caller's user has already published on the worker is not published again: the reply names its
+/// lease.
 struct PrefixPublish : Message<PrefixPublish> {
   static constexpr std::string_view kMethod = "prefix.publish";
   static constexpr std::size_t kMaxTextBytes = 128 << 10;  ///< Fits a line, escaped.
   std::string worker;
-  std::string text;  ///< UTF-8, 1 … kMaxTextBytes.
-  std::string name;  ///< Shown to operators; may be empty.
+  std::string text;                    ///< UTF-8, 1 … kMaxTextBytes.
+  std::string name;                    ///< Shown to operators; may be empty.
+  std::optional<AdapterName> adapter;  ///< A shared one; nothing: the base model.
   RequestId request_id;
 };
 

@@ -41,7 +41,9 @@ struct LeaseView : Message<LeaseView> {
   LeaseScope scope = LeaseScope::Tenant;
   /// Tenant lease: its tenant. Adapter lease: the adapter's owner. Otherwise empty.
   std::string tenant;
-  std::string model;  ///< Model of an engine lease; empty for others.
+  /// Engine lease: its model. Shared lease: name and version of the adapter that computed the text,
+  /// "support@2"; empty for the base model. Otherwise empty.
+  std::string model;
   /// Engine lease: its part of the weights. Shared lease: the name of the text. Adapter lease: its
   /// name and version, "support@2".
   std::string part;

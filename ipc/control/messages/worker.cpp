@@ -157,6 +157,13 @@ Result<void> validate(const LeaseGrant& grant) {
 void describe(Is<PrefixFill> auto& m, auto& fields) {
   fields.field("lease", m.lease);
   fields.field("text", m.text);
+  fields.field("adapter", m.adapter);
+  fields.with_default("adapter_version", m.adapter_version, 0u);
+}
+
+Result<void> validate(const PrefixFill& fill) {
+  if (fill.adapter.has_value() == (fill.adapter_version > 0)) return {};
+  return fail(Errc::BadRequest, "expected 'adapter' with its 'adapter_version', or neither");
 }
 
 void describe(Is<PrefixFilled> auto& m, auto& fields) {

@@ -259,12 +259,15 @@ struct LeaseGrant : Message<LeaseGrant> {
 /// Call `prefix.fill`: computes the full blocks of a text in a mapped shared lease. After the
 /// reply, sequences of all tenants may read these blocks. Reply: PrefixFilled. Errors: BadRequest
 /// (no full block), PromptTooLong, PoolExhausted or OutOfBlocks (the broker lends no more),
-/// QuotaBlocks, LeaseRevoked.
+/// QuotaBlocks, LeaseRevoked; UnknownAdapter, if the newest version is another one; those of
+/// loading the adapter.
 struct PrefixFill : Message<PrefixFill> {
   static constexpr std::string_view kMethod = "prefix.fill";
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::None;
   LeaseId lease;
   std::string text;
+  std::optional<AdapterName> adapter;  ///< Computes the text; nothing: the base model.
+  std::uint32_t adapter_version = 0;   ///< 0 without an adapter.
 };
 
 struct PrefixFilled : Message<PrefixFilled> {

@@ -286,13 +286,17 @@ void add_prefix(Commands& commands) {
       {"prefix", "Published texts with lease, name and worker", "brokerctl prefix", "prefix"},
       [] { return Show::Prefixes; })[0];
   const auto publish = std::make_shared<PublishPrefix>();
+  const auto adapter = std::make_shared<std::string>();
   auto* verb = commands.add_verb(
       *noun,
       {"publish",
        "Compute a text once for the prompts of all tenants that begin with it; `brokerctl revoke "
        "LEASE` ends it",
-       "brokerctl prefix publish --file rules.txt --worker w1 --name rules"},
-      [&commands, publish]() -> Result<Verb> {
+       "brokerctl prefix publish --file rules.txt --worker w1 --name rules\nbrokerctl prefix "
+       "publish "
+       "--file rules.txt --worker w1 --adapter tone"},
+      [&commands, publish, adapter]() -> Result<Verb> {
+        publish->message.adapter = TRY(parse_optional<AdapterName>(*adapter));
         publish->message.request_id = TRY(commands.request_id());
         return *publish;
       });
@@ -302,6 +306,8 @@ void add_prefix(Commands& commands) {
   add_name(*verb, "--worker", publish->message.worker, "Worker whose tenants share the text")
       ->required();
   add_name(*verb, "--name", publish->message.name, "Name shown in lists");
+  add_name(*verb, "--adapter", *adapter,
+           "Shared adapter that computes the text, for requests with its name as their model");
   commands.add_request_id(*verb);
 }
 

@@ -9,17 +9,16 @@ namespace {
 
 Error fill_error(const PromptRequest& request, const Completed& how) {
   if (how.error) return *how.error;
-  const std::string lease = to_string(request.lease);
   if (how.revocation) {
+    const bool is_adapters = how.revocation->lease != request.lease;
     return {Errc::LeaseRevoked,
-            fmt::format("lease {} was revoked ({}) before its text was "
-                        "computed",
-                        lease, name(how.revocation->reason)),
-            FailureScope::Shared};
+            fmt::format("lease {} was revoked ({}) before the text was computed; publish it again",
+                        to_string(how.revocation->lease), name(how.revocation->reason)),
+            is_adapters ? FailureScope::Adapter : FailureScope::Shared};
   }
   return {Errc::EngineDecodeFailed, fmt::format("the text of lease {} was not computed ({}); "
                                                 "publish it again",
-                                                lease, name(how.reason))};
+                                                to_string(request.lease), name(how.reason))};
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequ
   PublishedMatch& best = tenancy.head.published;
   if (best.revision == revision_ && has_windows(best)) return best;
   best = {.revision = revision_};
-  const OwnedText text{&public_owner(), sequence.tokens};
+  const OwnedText text = sequence.owned_text(public_owner());
   for (const auto& [lease, shared] : tenancies_) {
     if (!shared.is_shared || shared.published.empty()) continue;
     std::vector<PrefixId> chain = shared.prefixes.match(text, limits_.tokens_per_block);

@@ -1,8 +1,8 @@
 /// Fills shared leases with published texts, and lends their blocks to sequences of any tenant.
 ///
 /// A shared lease holds one text, which its only request, the fill, computes. A request whose
-/// prompt begins with more blocks of that text than its own lease has cached reads the shared
-/// blocks, and ends when the shared lease ends.
+/// prompt begins with more blocks of that text than its own lease has cached, and whose adapter has
+/// the content of the fill's, reads the shared blocks, and ends when the shared lease ends.
 ///
 /// Invariant: `revision` changes whenever a published text is added or ends, so a match with the
 /// present revision is the longest one. A borrowed chain stays referenced until `give_back`.
@@ -36,6 +36,10 @@ class Publications {
   /// Reports the failure of a waiting fill. Returns false for a request that is not a fill.
   bool fail_fill(const PromptRequest& request, const Completed& how);
   bool fail_fill(const PromptRequest& request, const Error& why);
+  /// Reports the failure of a fill that was not queued. The lease may have ended.
+  void fail_fill(LeaseId lease, const Error& why) {
+    filled_.push_back({.lease = lease, .blocks = std::unexpected(why)});
+  }
   std::vector<PrefixFilled> take_filled() { return std::exchange(filled_, {}); }
   /// Called before the lease is removed.
   void lease_ends(const Tenancy& tenancy);

@@ -130,6 +130,7 @@ TEST_CASE("brokerctl: prefix list shows the blocks of published texts, and which
   filled.part = "rules";
   filled.blocks = 61;
   auto filling = filled;
+  filling.model = "tone@2";
   filling.lease = {2, 1};
   filling.part = "story";
   filling.blocks = 0;
@@ -140,6 +141,7 @@ TEST_CASE("brokerctl: prefix list shows the blocks of published texts, and which
   const std::string text = broker.out.str();
   CHECK(text.find("Live") < text.find(" 61 "));
   CHECK(text.find("Filling") > text.find("story"));
+  CHECK(text.find("tone@2") > text.find("story"));
   CHECK(text.find("3.1") == std::string::npos);
 }
 

@@ -98,6 +98,21 @@ TEST_CASE("adapter waits: a text goes on under the version that began it, and un
   }
 }
 
+TEST_CASE("adapter waits: a request for one version does not run under another") {
+  const bool is_same = GENERATE(true, false);
+  Waits waits;
+  PromptRequest request = waits.request("r");
+  request.adapter.version = is_same ? 1 : 2;
+  waits.submit(std::move(request));
+  waits.adapters.answer(waits.adapter());  // version 1
+  if (is_same) {
+    REQUIRE(waits.answers.size() == 1);
+    CHECK(waits.answers.front().has_value());
+  } else {
+    CHECK(waits.refusal() == Errc::UnknownAdapter);
+  }
+}
+
 TEST_CASE("adapter waits: a request that can never run is refused before its adapter is loaded") {
   Waits waits;
   PromptRequest request = waits.request("r");

@@ -54,16 +54,32 @@ TEST_CASE("adapters: a cached prompt is used again with the same content of an a
   CHECK(rows("loaded again", adapter({41, 1})) == 8);
 }
 
-TEST_CASE("adapters: a published text of the base model is not lent to an adapter's sequence") {
+TEST_CASE("adapters: a published text is lent under the content that computed it, and no other") {
   SchedulerFixture fixture;
   const LeaseId lease = fixture.lease(1, 90);
+  const auto rows = [&](const std::string& name, AdapterUse use) {
+    return prompt_rows(fixture, numbered_request(fixture, lease, name, std::move(use)));
+  };
+  AdapterUse publisher;
+  std::vector<std::uint32_t> expected;  // of the base model, the adapter, and one of other content
+  SECTION("the base model's") {
+    expected = {8, 40, 40};
+  }
+  SECTION("an adapter's") {
+    publisher = adapter();
+    expected = {40, 8, 40};
+  }
   const LeaseId shared{9, 1};
   fixture.tenancies().add({.lease = shared, .tenant = public_owner(), .is_shared = true});
   fixture.grow(shared, 4);
-  REQUIRE(fixture.scheduler.fill(shared, numbered(32)));
+  PromptRequest fill = fixture.scheduler.fill_request(shared, numbered(32)).value();
+  fill.adapter.use = publisher;
+  REQUIRE(fixture.scheduler.submit(std::move(fill)));
   while (fixture.scheduler.has_work()) (void)fixture.tick();
-  CHECK(prompt_rows(fixture, numbered_request(fixture, lease, "adapter", adapter())) == 40);
-  CHECK(prompt_rows(fixture, numbered_request(fixture, lease, "base", nullptr)) == 8);
+  if (publisher) CHECK(publisher.use_count() == 1);  // held by the fill while it ran
+  CHECK(rows("base", nullptr) == expected[0]);
+  CHECK(rows("adapter", adapter({41, 1})) == expected[1]);
+  CHECK(rows("other content", adapter({42, 1}, 2)) == expected[2]);
 }
 
 TEST_CASE("adapters: the end of an adapter's lease ends its running and waiting requests alone") {

@@ -165,7 +165,7 @@ TEST_CASE("window: a published text is read where its windows are, by any tenant
   const LeaseId shared{9, 1};
   windows.tenancies().add({.lease = shared, .tenant = public_owner(), .is_shared = true});
   windows.grow(shared, 200 / kBlock + 1 + kMost);
-  REQUIRE(windows.scheduler.fill(shared, text(200)));
+  REQUIRE(windows.scheduler.submit(windows.scheduler.fill_request(shared, text(200)).value()));
   while (windows.scheduler.has_work()) windows.swap_tick();
   const auto filled = windows.scheduler.publications().take_filled();
   REQUIRE(filled.size() == 1);
