@@ -68,6 +68,12 @@ __device__ __forceinline__ std::uint32_t pack_halves(float first, float second) 
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
+/// Loads words from shared memory. Tests count the bank conflicts of these loads.
+template <class Words>
+__device__ __forceinline__ Words load_shared(const std::byte* at) {
+  return *reinterpret_cast<const Words*>(at);
+}
+
 /// Bypasses this SM's cache, because a copy from the host may have changed the value.
 __device__ __forceinline__ std::uint32_t load_acquire(const std::uint32_t* at) {
   return *reinterpret_cast<const volatile std::uint32_t*>(at);

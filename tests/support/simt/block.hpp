@@ -20,7 +20,7 @@ namespace leasehold::simt {
 constexpr unsigned kWarp = 32;
 constexpr unsigned kMaxThreads = 1024;
 
-/// Visits 0 … count-1, each once. Seed 0: in ascending order.
+/// Visits 0 … count-1, each once, in the order of a seed of set_order_seed.
 class Order {
  public:
   Order(std::uint64_t count, std::uint64_t seed);

@@ -37,6 +37,10 @@ BlockHook& block_hook() {
   static auto& hook = *new BlockHook;
   return hook;
 }
+LoadHook& load_hook() {
+  static auto& hook = *new LoadHook;
+  return hook;
+}
 Block* running_block = nullptr;  ///< The only one of the process.
 
 std::atomic<std::uint64_t>& order_seed() {
@@ -124,6 +128,10 @@ void set_block_hook(BlockHook hook) {
   block_hook() = std::move(hook);
 }
 
+void set_load_hook(LoadHook hook) {
+  load_hook() = std::move(hook);
+}
+
 Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threads,
                  std::size_t dynamic_shared_bytes, const void* params) {
   TRY(check(kernel, block_threads, dynamic_shared_bytes));
@@ -189,6 +197,10 @@ AsyncWork& async_work() {
 
 std::byte* dynamic_shared_memory() {
   return SharedMemory::mine().data();
+}
+
+void notify_load(const std::byte* at, std::size_t size_bytes) {
+  if (load_hook()) load_hook()(running_thread(), at, size_bytes);
 }
 
 void notify_condition(std::uint64_t handle, std::uint32_t value) {

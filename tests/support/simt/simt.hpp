@@ -37,6 +37,12 @@ inline std::uint32_t pack_halves(float first, float second) {
   return std::uint32_t{f16_from_f32(second)} << 16 | f16_from_f32(first);
 }
 
+template <class Words>
+Words load_shared(const std::byte* at) {
+  simt::notify_load(at, sizeof(Words));
+  return *reinterpret_cast<const Words*>(at);
+}
+
 // Another host thread may write this word while a kernel runs.
 inline std::uint32_t load_acquire(const std::uint32_t* at) {
   return __atomic_load_n(at, __ATOMIC_ACQUIRE);

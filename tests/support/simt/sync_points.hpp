@@ -33,6 +33,7 @@ unsigned running_thread();  ///< The thread's index in the block.
 AsyncWork& async_work();
 std::byte* dynamic_shared_memory();
 void notify_condition(std::uint64_t handle, std::uint32_t value);
+void notify_load(const std::byte* at, std::size_t size_bytes);
 
 /// Ends the launch with `what` as its error.
 [[noreturn]] void fail_thread(const std::string& what);

@@ -130,6 +130,37 @@ TEST_CASE("simt: a seed permutes the blocks") {
       std::is_permutation(expected.begin(), expected.end(), permuted.begin(), permuted.end() - 1));
 }
 
+TEST_CASE("simt: blocks descend if asked, and a hook runs before each") {
+  std::vector<std::uint32_t> out(6), seen;
+  set_order_seed(kDescendingOrder);
+  set_block_hook([&](std::uint64_t n_run) { seen.push_back(out[5] * 10 + unsigned(n_run)); });
+  const auto result = run_words("lh_test_order", {nullptr, out.data(), 5}, {.blocks = 5});
+  set_block_hook({});
+  set_order_seed(0);
+  REQUIRE(result);
+  CHECK(out == std::vector<std::uint32_t>{4, 3, 2, 1, 0, 5});
+  CHECK(seen == std::vector<std::uint32_t>{0, 11, 22, 33, 44});
+}
+
+TEST_CASE("simt: a hook gets each load of words from shared memory, by thread") {
+  struct Load {
+    unsigned thread;
+    std::size_t size_bytes;
+    bool operator==(const Load&) const = default;
+  };
+  std::vector<Load> loads;
+  std::vector<std::uint32_t> out(4);
+  set_order_seed(0);
+  set_load_hook([&](unsigned thread, const std::byte*, std::size_t size_bytes) {
+    loads.push_back({thread, size_bytes});
+  });
+  const auto result = run_words("lh_test_loads_shared", {nullptr, out.data(), 0},
+                                {.threads = 2, .shared_bytes = 16});
+  set_load_hook({});
+  REQUIRE(result);
+  CHECK(loads == std::vector<Load>{{0, 4}, {0, 8}, {1, 4}, {1, 8}});
+}
+
 TEST_CASE("simt: a copy to shared memory arrives at its wait, not before") {
   alignas(16) const std::array<std::uint32_t, 8> in{1, 2, 3, 4, 5, 6, 7, 8};
   const std::uint32_t no = 0xFFFF'FFFF;
