@@ -125,6 +125,31 @@ __device__ __forceinline__ void store_product(const Params& p, const MatmulSegme
   *out = p.accumulate != 0 ? *out + value : value;
 }
 
+/// The parts of one result of a split launch, which different blocks compute:
+/// partials[part][column] [row], with the columns and rows of all blocks.
+struct ResultParts {
+  float* first;
+  std::size_t stride;
+
+  __device__ __forceinline__ void store(std::uint32_t part, float sum) const {
+    first[part * stride] = sum;
+  }
+  /// Bypasses this SM's cache, because another SM stored the part.
+  __device__ __forceinline__ float load(std::uint32_t part) const {
+    return __uint_as_float(
+        load_acquire(reinterpret_cast<const std::uint32_t*>(first + part * stride)));
+  }
+};
+
+/// The parts of a result of this block, which has kColumns columns and kRows rows.
+template <std::uint32_t kColumns, std::uint32_t kRows>
+__device__ __forceinline__ ResultParts result_parts(float* partials, std::uint32_t column,
+                                                    std::uint32_t row) {
+  const std::size_t rows = std::size_t{gridDim.x} * kRows;
+  return {partials + (blockIdx.y * kColumns + column) * rows + blockIdx.x * kRows + row,
+          gridDim.y * kColumns * rows};
+}
+
 /// Stores the product of a row of halves: the sum · the row's scale.
 __device__ __forceinline__ void store_result(const MatmulParams& p, const ColumnList& list,
                                              std::uint32_t column, std::uint32_t output,

@@ -157,11 +157,9 @@ struct FewRows {
         store_result(p, list, column_of(tile, i), output_of(i), total[tile][i]);
   }
 
-  __device__ __forceinline__ float* partial(std::uint32_t slice, std::uint32_t tile,
-                                            std::uint32_t i) const {
+  __device__ __forceinline__ ResultParts parts(std::uint32_t tile, std::uint32_t i) const {
     const std::uint32_t own_row = warp_of_block() * kWarpRows + lane_of_warp() / 4 + i / 2 * 8;
-    const std::size_t column = std::size_t{slice} * kColumns + column_of(tile, i);
-    return p.partials + (column * gridDim.x + blockIdx.x) * kRows + own_row;
+    return result_parts<kColumns, kRows>(p.partials, column_of(tile, i), own_row);
   }
   __device__ __forceinline__ bool is_wanted(std::uint32_t tile, std::uint32_t i) const {
     return output_of(i) < weights.n_out && column_of(tile, i) < list.count;
@@ -172,7 +170,7 @@ struct FewRows {
     for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i) {
-        if (is_wanted(tile, i)) *partial(slice, tile, i) = sums[tile][i];
+        if (is_wanted(tile, i)) parts(tile, i).store(slice, sums[tile][i]);
         sums[tile][i] = 0.0F;
       }
     }
@@ -183,8 +181,7 @@ struct FewRows {
       for (std::uint32_t i = 0; i < 4; ++i)
         for (std::uint32_t slice = 0; slice < slice_count(p.x.n_in) && is_wanted(tile, i);
              ++slice) {
-          const float sum = __uint_as_float(
-              load_acquire(reinterpret_cast<const std::uint32_t*>(partial(slice, tile, i))));
+          const float sum = parts(tile, i).load(slice);
           total[tile][i] = slice == 0 ? sum : total[tile][i] + sum;
         }
   }

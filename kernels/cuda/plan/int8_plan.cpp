@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint32_t kRoundingThreads = 256;
 
 constexpr std::uint32_t kInt8Threads = 256;
+constexpr std::uint32_t kTileBlocksPerSm = 2;  ///< Blocks of Int8Tile that are resident on an SM.
 
 /// The smallest number of columns that holds the results, limited by the card's shared memory. One
 /// or two columns use dp4a, more use mma. With three rows a tile of 8 takes fewer instructions than
@@ -38,6 +39,18 @@ std::uint32_t rows_per_tile(std::uint32_t columns) {
   return kGroupRows * (columns < device::kInt8TileColumns ? 1 : device::kInt8TileGroups);
 }
 
+/// The grid of the launch. The fewest parts of the chunks that give every SM its blocks share a
+/// row.
+GridSize grid_of(MatmulGroup group, std::uint32_t columns, const DeviceProperties& card) {
+  const MatmulOperands& first = group.front();
+  GridSize grid = {.x = row_tiles(group, rows_per_tile(columns)),
+                   .y = result_tiles(first, columns)};
+  if (columns < device::kInt8TileColumns || is_experts(first)) return grid;
+  while (grid.z < kInt8Chunks && grid.x * grid.y * grid.z < kTileBlocksPerSm * card.n_sms)
+    grid.z *= 2;
+  return grid;
+}
+
 device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& scratch,
                                         std::uint32_t columns) {
   const MatmulOperands& first = group.front();
@@ -47,6 +60,8 @@ device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& 
                                      .x = scratch.rounded,
                                      .select = scratch.rows_are_prepared ? first.select : nullptr,
                                      .experts = first.experts,
+                                     .partials = scratch.partials,
+                                     .counters = scratch.counters,
                                      .n_segments = static_cast<std::uint32_t>(group.size()),
                                      .accumulate = first.accumulate ? 1u : 0u,
                                      .count = first.count,
@@ -59,12 +74,13 @@ KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch,
                              const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
   const std::uint32_t columns = columns_for(first, card);
-  return {
-      .kernel = int8_kernel(first.type, columns),
-      .grid = {.x = row_tiles(group, rows_per_tile(columns)), .y = result_tiles(first, columns)},
-      .block_threads = kInt8Threads,
-      .shared_bytes = device::int8_shared_bytes(first.type, columns),
-      .params = KernelParams(int8_params_of(group, scratch, columns))};
+  GridSize grid = grid_of(group, columns, card);
+  if (scratch.partials == nullptr) grid.z = 1;
+  return {.kernel = int8_kernel(first.type, columns),
+          .grid = grid,
+          .block_threads = kInt8Threads,
+          .shared_bytes = device::int8_shared_bytes(first.type, columns),
+          .params = KernelParams(int8_params_of(group, scratch, columns))};
 }
 
 }  // namespace
@@ -91,6 +107,14 @@ bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,
   const std::uint32_t columns = columns_for(gate, card);
   return columns <= device::kMaxGatedRows && result_tiles(gate, columns) == 1 &&
          gate.n_out == gate_and_up.back().n_out && gate.n_out % next_block == 0;
+}
+
+std::uint64_t int8_split_bytes(MatmulGroup group, const DeviceProperties& card) {
+  const std::uint32_t columns = columns_for(group.front(), card);
+  const GridSize grid = grid_of(group, columns, card);
+  if (grid.z == 1) return 0;
+  return std::uint64_t{kInt8Chunks} * grid.x * rows_per_tile(columns) * grid.y * columns *
+         sizeof(float);
 }
 
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded) {

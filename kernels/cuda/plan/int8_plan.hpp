@@ -22,6 +22,9 @@ constexpr std::uint32_t gate_counter_count(std::uint32_t n_out) {
   return (n_out + device::kGatedOutputs - 1) / device::kGatedOutputs;
 }
 
+/// split_bytes of these matmuls; 0 if their launch is not split.
+std::uint64_t int8_split_bytes(MatmulGroup group, const DeviceProperties& card);
+
 /// Plans a launch that rounds the selected rows of x. With experts it rounds rows of x, not items.
 KernelLaunch plan_round_rows(const MatmulOperands& operands, const device::Int8Rows& rounded);
 

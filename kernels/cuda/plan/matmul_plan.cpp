@@ -195,6 +195,7 @@ std::vector<KernelLaunch> plan_matmul(MatmulGroup group, const MatmulScratch& sc
 }
 
 std::uint64_t split_bytes(MatmulGroup group, const DeviceProperties& card) {
+  if (group.front().layout == MatrixLayout::RowGroups) return int8_split_bytes(group, card);
   if (part_count(group, card) == 1) return 0;
   const MatmulOperands& first = group.front();
   const std::uint64_t columns = tiles_for(first, card) * kTileRows;
@@ -203,7 +204,9 @@ std::uint64_t split_bytes(MatmulGroup group, const DeviceProperties& card) {
 }
 
 std::uint64_t max_split_bytes(const DeviceProperties& card) {
-  // A narrower matrix may have more slices than a wider one.
+  // A narrower matrix may have more slices than a wider one. A launch in int8 is split if it has
+  // fewer blocks, of as many rows and columns.
+  static_assert(kInt8Chunks <= device::kMaxSlices);
   return std::uint64_t{device::kMaxSlices} * kFewRows * counter_count(card) * kFewWeightRows *
          sizeof(float);
 }

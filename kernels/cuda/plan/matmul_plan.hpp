@@ -8,12 +8,13 @@
 ///   more              lh_prepare_tiles, lh_matmul_many_<type>_{64,128} if wgmma adds as mma.sync
 ///                     does; otherwise the widest few-rows kernel, in groups
 ///
-/// Every choice among kernels of one form gives the same bits. The first three forms have the bits
-/// of the CPU. For halves, the shape alone decides the order of additions: k is cut into slices
-/// (device/tiles.hpp). Tensor cores add each slice from zero in float, 16 elements at a time in
-/// ascending k. Slices are added in ascending order, then the row's power of two is applied, then
-/// the bias and the previous value are added. Tiles that an earlier kernel stored are used as they
-/// are.
+/// Launches of few rows, and of int8, may be split: several blocks share a row, and the last one
+/// adds their parts. Every choice among kernels of one form gives the same bits. The first three
+/// forms have the bits of the CPU. For halves, the shape alone decides the order of additions: k is
+/// cut into slices (device/tiles.hpp). Tensor cores add each slice from zero in float, 16 elements
+/// at a time in ascending k. Slices are added in ascending order, then the row's power of two is
+/// applied, then the bias and the previous value are added. Tiles that an earlier kernel stored are
+/// used as they are.
 ///
 /// Errors: none. Weights begin at a multiple of 16 bytes; each matrix of a tensor begins at a
 /// multiple of row_size_bytes.
@@ -61,7 +62,7 @@ struct MatmulScratch {
   device::TileRows tiles;             ///< Prepared tiles, or room for them; n_in is the matmul's.
   device::Int8Rows rounded = {};      ///< The same for matrices of row groups.
   bool rows_are_prepared = false;     ///< True if all rows of x have tiles, or are rounded.
-  float* partials = nullptr;          ///< split_bytes; null: one block computes all slices in turn.
+  float* partials = nullptr;          ///< split_bytes; null: no launch is split.
   std::uint32_t* counters = nullptr;  ///< [counter_count], zero before and after.
   /// What happens to the products of gate and up; only if gates_products() allows it.
   device::GatedProducts gated = {};

@@ -8,14 +8,20 @@
 
 namespace leasehold::device {
 
-/// The range of blocks of a chunk.
+/// The range of blocks of consecutive chunks.
 struct ChunkBlocks {
   std::uint32_t begin, end;
 
-  __device__ __forceinline__ ChunkBlocks(std::uint32_t n_blocks, std::uint32_t chunk) {
+  __device__ __forceinline__ ChunkBlocks(std::uint32_t n_blocks, std::uint32_t first_chunk,
+                                         std::uint32_t n_chunks = 1) {
     const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-    begin = chunk * per_chunk < n_blocks ? chunk * per_chunk : n_blocks;
-    end = begin + per_chunk < n_blocks ? begin + per_chunk : n_blocks;
+    begin = smaller(first_chunk * per_chunk, n_blocks);
+    end = smaller(begin + n_chunks * per_chunk, n_blocks);
+  }
+
+ private:
+  __device__ __forceinline__ static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) {
+    return a < b ? a : b;
   }
 };
 

@@ -1,8 +1,10 @@
-/// Many rows of x: a block multiplies whole rows of four groups. Each group has two of the block's
-/// eight warps, and each of these has half of the columns. All weights and elements of x pass
-/// through one ring in shared memory, so a block reads each of them once.
+/// Many rows of x: a block multiplies four groups. Each group has two of the block's eight warps,
+/// and each of these has half of the columns. All weights and elements of x pass through one ring
+/// in shared memory, so a block reads each of them once.
 ///
-/// A warp computes the chunks of a row one after another and adds them in ascending order.
+/// The blocks of a split launch (grid.z) share the chunks of a row. A warp computes its block's
+/// chunks one after another. The block of the first chunk adds its chunks; the others store each
+/// one, and the last block to arrive adds them, so all are added in ascending order.
 ///
 /// Bound by: instructions. A card executes 29 (Q4_K) to 35 (Q8_0) instructions for each mma
 /// (kernels/MEASUREMENTS.md).
@@ -40,6 +42,7 @@ struct Int8Tile {
   std::uint32_t first_group;
   std::uint32_t n_groups;
   std::uint32_t n_blocks;  ///< Blocks of a row.
+  ChunkBlocks blocks;      ///< Those that this block multiplies.
 
   /// The sources of the thread's copies for the first unit; null: nothing to copy.
   struct Copies {
@@ -102,23 +105,68 @@ struct Int8Tile {
   /// constant size.
   __device__ __forceinline__ void start(const Copies& from, std::uint32_t first,
                                         std::byte* to) const {
-    if (first + kUnit.blocks <= n_blocks) {
+    if (first + kUnit.blocks <= blocks.end) {
       copy(from, first, kUnit.blocks, to);
-    } else if (first < n_blocks) {
-      copy(from, first, n_blocks - first, to);
+    } else if (first < blocks.end) {
+      copy(from, first, blocks.end - first, to);
     }
     copy_async_commit();
   }
 
-  /// Adds a chunk to the total of the row; the first chunk starts the total.
-  __device__ __forceinline__ static void fold(Sums& total, Sums& chunk, bool is_first) {
+  __device__ __forceinline__ static std::uint32_t chunks_of_block() {
+    return kInt8Chunks / gridDim.z;
+  }
+
+  /// Calls visit(sum, column, row of the block) for each of the warp's sums.
+  template <class Visit>
+  __device__ __forceinline__ static void for_each(Sums& sums, Visit&& visit) {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        total[tile][i] = is_first ? chunk[tile][i] : total[tile][i] + chunk[tile][i];
-        chunk[tile][i] = 0.0F;
-      }
+      for (std::uint32_t i = 0; i < 4; ++i)
+        visit(sums[tile][i], own_column() + Products::column_of(tile, i),
+              own_group() * kGroupRows + Products::row_of(i));
+  }
+
+  __device__ __forceinline__ ResultParts parts(std::uint32_t column, std::uint32_t row) const {
+    return result_parts<kColumns, kGroups * kGroupRows>(p.partials, column, row);
+  }
+
+  __device__ __forceinline__ void store_part(Sums& sums, std::uint32_t chunk) const {
+    for_each(sums, [&](float& sum, std::uint32_t column, std::uint32_t row) {
+      if (column < list.count) parts(column, row).store(chunk, sum);
+    });
+  }
+
+  /// Adds the chunks that other blocks stored to the total of the first block's.
+  __device__ __forceinline__ void add_parts(Sums& total) const {
+    const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
+    for_each(total, [&](float& sum, std::uint32_t column, std::uint32_t row) {
+      if (column >= list.count) return;
+      const ResultParts of = parts(column, row);
+      sum = of.load(0);
+      for (std::uint32_t chunk = chunks_of_block(); chunk * per_chunk < n_blocks; ++chunk)
+        sum += of.load(chunk);
+    });
+  }
+
+  /// Adds a chunk to the total, which the first chunk starts.
+  __device__ __forceinline__ static void fold(Sums& total, const Sums& sums, bool is_first) {
+#pragma unroll
+    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i)
+        total[tile][i] = is_first ? sums[tile][i] : total[tile][i] + sums[tile][i];
+  }
+
+  /// Folds or stores a chunk, and clears its sums.
+  __device__ __forceinline__ void end_chunk(Sums& total, Sums& sums, std::uint32_t chunk) const {
+    if (blockIdx.z == 0) {
+      fold(total, sums, chunk == 0);
+    } else {
+      store_part(sums, chunk);
+    }
+    for_each(sums, [](float& sum, std::uint32_t, std::uint32_t) { sum = 0.0F; });
   }
 
   __device__ __forceinline__ static std::uint32_t own_group() { return warp_of_block() % kGroups; }
@@ -134,12 +182,12 @@ struct Int8Tile {
     std::byte* const ring = dynamic_shared();
 #pragma unroll 1
     for (std::uint32_t i = 0; i < kAhead; ++i)
-      start(from, i * kUnit.blocks, ring + i * kStageBytes);
-    Sums chunk = {};
+      start(from, blocks.begin + i * kUnit.blocks, ring + i * kStageBytes);
+    Sums sums = {};
     std::uint32_t stage = 0;
     std::uint32_t in_chunk = 0;
-    bool is_first = true;
-    for (std::uint32_t first = 0; first < n_blocks; first += kUnit.blocks) {
+    std::uint32_t chunk = blockIdx.z * chunks_of_block();
+    for (std::uint32_t first = blocks.begin; first < blocks.end; first += kUnit.blocks) {
       copy_async_wait<static_cast<int>(kStages) - 2>();
       __syncthreads();  // the unit has arrived, and all warps are done with the previous one
       const std::uint32_t before = stage == 0 ? kAhead : stage - 1;
@@ -150,30 +198,30 @@ struct Int8Tile {
           unit + kGroups * kUnit.weight_bytes + own_column() * kUnit.column_stride,
           reinterpret_cast<const float*>(unit + kScalesAt) + own_column(), first};
 #pragma unroll(kTiles <= 2 ? 2 : 1)
-      for (std::uint32_t i = 0; i < kUnit.blocks && first + i < n_blocks; ++i) {
-        products.add(chunk, {begin.weights + i * Shape::kBytes, begin.x + i * Shape::kElements,
-                             begin.scales + i * kColumns, first + i});
+      for (std::uint32_t i = 0; i < kUnit.blocks && first + i < blocks.end; ++i) {
+        products.add(sums, {begin.weights + i * Shape::kBytes, begin.x + i * Shape::kElements,
+                            begin.scales + i * kColumns, first + i});
         if (++in_chunk < per_chunk) continue;
-        fold(total, chunk, is_first);
-        is_first = false;
+        end_chunk(total, sums, chunk++);
         in_chunk = 0;
       }
       stage = stage == kAhead ? 0 : stage + 1;
     }
-    if (in_chunk > 0) fold(total, chunk, is_first);
+    if (in_chunk > 0) end_chunk(total, sums, chunk);
     copy_async_wait<0>();
   }
 
   __device__ __forceinline__ void run(const MatmulSegment& to) const {
-    Sums total;
+    Sums total = {};
     multiply(total);
-    const std::uint32_t first_row = (first_group + own_group()) * kGroupRows;
-#pragma unroll
-    for (std::uint32_t tile = 0; tile < kTiles; ++tile)
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i)
-        store_product(p, to, list, own_column() + Products::column_of(tile, i),
-                      first_row + Products::row_of(i), total[tile][i]);
+    if (gridDim.z > 1) {
+      if (blockIdx.z == 0) store_part(total, 0);
+      if (!arrive(&p.counters[blockIdx.y * gridDim.x + blockIdx.x], gridDim.z).is_last) return;
+      add_parts(total);
+    }
+    for_each(total, [&](float sum, std::uint32_t column, std::uint32_t row) {
+      store_product(p, to, list, column, first_group * kGroupRows + row, sum);
+    });
   }
 };
 

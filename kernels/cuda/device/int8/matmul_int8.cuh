@@ -3,10 +3,10 @@
 ///
 ///   Int8Few     one or two: a block computes a group, a warp one of its chunks, with dp4a
 ///   Int8Eight   up to 8: likewise, with mma
-///   Int8Tile    up to 32 or 64: a block computes four groups, with mma
+///   Int8Tile    up to 32 or 64: a block computes four groups, or a part of their chunks, with mma
 ///
 /// Grid: x: groups, or fours of them, summed over segments; y: blocks of kColumns results, or
-/// experts.
+/// experts; z: parts of the chunks, for Int8Tile: 1, 2, 4 or 8.
 ///
 /// Bound by: reading the weights, for up to eight rows.
 #pragma once
@@ -103,12 +103,15 @@ __device__ __forceinline__ void matmul_int8_tile(const Int8MatmulParams& p) {
   if (block_engine_is_stopped(p.gate)) return;
   start_columns<Kernel::kColumns>(list, p.experts);
   const MatmulSegment& of = segment_of_block(p);
+  const std::uint32_t n_blocks = p.x.n_in / p.x.block;
+  const std::uint32_t n_chunks = Kernel::chunks_of_block();
   const Kernel kernel = {.p = p,
                          .list = list,
                          .weights = matrix_of(p, of),
                          .first_group = (blockIdx.x - of.first_tile) * kInt8TileGroups,
                          .n_groups = groups_of(of),
-                         .n_blocks = p.x.n_in / p.x.block};
+                         .n_blocks = n_blocks,
+                         .blocks = {n_blocks, blockIdx.z * n_chunks, n_chunks}};
   while (gather_columns<Kernel::kColumns>(list, p, end)) {
     kernel.run(of);
     if (!p.experts.has_several()) return;

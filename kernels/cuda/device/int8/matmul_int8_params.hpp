@@ -21,7 +21,7 @@ struct GatedProducts {
   Activation activation;
 };
 
-/// The same as MatmulParams for groups of rows and rounded rows of x. Launches are never split.
+/// The same as MatmulParams for groups of rows and rounded rows of x.
 struct Int8MatmulParams {
   KernelGate gate;
   MatmulSegment
@@ -30,6 +30,8 @@ struct Int8MatmulParams {
   Int8Rows x;
   const std::uint32_t* select;  ///< [n_results] rows of x, or null: row i itself
   ExpertAssignment experts;     ///< Used with one segment only; its matrices are whole groups.
+  float* partials;              ///< [kInt8Chunks, columns, rows] of all blocks; split launches only
+  std::uint32_t* counters;      ///< [blocks in x and y], zero between launches; split launches only
   std::uint32_t n_segments;
   std::uint32_t accumulate;  ///< Not 0: adds to out.
   ResultCount count;

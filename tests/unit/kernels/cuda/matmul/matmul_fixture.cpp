@@ -107,6 +107,19 @@ void run_one(const cuda::KernelLaunch& launch) {
   if (!result) FAIL(result.error().detail);
 }
 
+/// Returns whether the counters were not zero after the stop.
+bool run_until_stop(const cuda::KernelLaunch& launch, CallMemory& memory, std::uint64_t n_blocks) {
+  simt::set_block_hook([&](std::uint64_t n_run) {
+    if (n_run == n_blocks) memory.mirror.engine_stopped = 1;
+  });
+  run_one(launch);
+  simt::set_block_hook({});
+  memory.mirror.engine_stopped = 0;
+  const auto counters = memory.counters.values();
+  std::fill_n(memory.counters.data(), counters.size(), 0u);
+  return std::ranges::any_of(counters, [](std::uint32_t counter) { return counter != 0; });
+}
+
 }  // namespace
 
 DeviceBytes::DeviceBytes(std::size_t size_bytes)
@@ -226,8 +239,11 @@ std::vector<std::vector<float>> run_joined(std::span<const MatmulCall> calls,
     run_one(calls.front().is_grouped ? cuda::plan_round_rows(all, scratch.rounded)
                                      : cuda::plan_prepare_tiles(all, scratch.tiles));
   }
-  for (const cuda::KernelLaunch& launch : cuda::plan_matmul(group, scratch, options.card))
+  for (const cuda::KernelLaunch& launch : cuda::plan_matmul(group, scratch, options.card)) {
+    if (options.stopped_after_blocks != 0)
+      REQUIRE(run_until_stop(launch, first, options.stopped_after_blocks) == (launch.grid.z > 1));
     run_one(launch);
+  }
   REQUIRE(partials.is_intact());
   std::vector<std::vector<float>> results;
   for (const auto& one : memory) {

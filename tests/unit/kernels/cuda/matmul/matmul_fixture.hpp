@@ -84,6 +84,9 @@ struct RunOptions {
   bool prepare_first = false;  ///< Stores tiles of all rows first, as an earlier kernel would.
   std::uint32_t spare = 0;     ///< The launch is planned for this many results more than there are.
   bool is_stopped = false;     ///< Stops the engine before the first kernel.
+  /// Not 0: each kernel first runs until this many of its blocks have run and the engine stops.
+  /// Then the counters are cleared, as the backend does, and it runs again.
+  std::uint64_t stopped_after_blocks = 0;
 };
 
 /// A matmul with every optional argument.

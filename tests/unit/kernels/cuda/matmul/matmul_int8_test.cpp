@@ -62,7 +62,91 @@ std::uint32_t below(SeededRandom& random, std::uint32_t n) {
 /// One or two rows, up to 8, up to 32, up to 64, and more.
 constexpr std::uint32_t kRowCounts[] = {1, 2, 3, 8, 9, 32, 37, 64, 70};
 
+/// One launch of a matrix: its rows of x, the parts of its chunks, its width in blocks, and the
+/// order in which its blocks run.
+struct SplitCase {
+  std::uint32_t n_rows;
+  std::uint32_t parts;
+  std::uint32_t n_blocks;
+  std::uint64_t order;
+};
+
+constexpr std::uint32_t kSplitRows[] = {1, 2, 7, 8, 9, 31, 32, 33, 64};
+constexpr std::uint32_t kParts[] = {1, 2, 4, 8};
+/// Chunks of one block (seven, one or none are empty), of two blocks (three are empty), and of six
+/// (the last one has one).
+constexpr std::uint32_t kSplitWidths[] = {1, 7, 8, 9, 43};
+constexpr std::uint64_t kOrders[] = {0, simt::kDescendingOrder, 6};
+
+void check_split(SeededRandom& random, TensorType type, const SplitCase& one) {
+  const DeviceMatrix weight(random, type, 17, one.n_blocks * block_shape(type).elements);
+  MatmulCall call = random_call(random, weight, one.n_rows);
+  call.is_grouped = true;
+  RunOptions options;
+  options.card.n_sms = one.parts / 2;  // a launch of one block gives each SM two
+  CAPTURE(name(type), one.n_rows, one.parts, one.n_blocks, one.order, call.select.size());
+  simt::set_order_seed(one.order);
+  const std::vector<float> out = run_matmul(call, options);
+  simt::set_order_seed(0);
+  REQUIRE(first_difference(out, int8_by_host(call)) == -1);
+}
+
 }  // namespace
+
+TEST_CASE("cuda int8 matmul: blocks that share the chunks of a row have the host's bits") {
+  SeededRandom random(29);
+  std::size_t i = 0;
+  for (const TensorType type : kInt8Types)
+    for (const std::uint32_t parts : kParts)
+      for (const std::uint32_t n_blocks : kSplitWidths) {
+        check_split(random, type,
+                    {.n_rows = kSplitRows[i % std::size(kSplitRows)],
+                     .parts = parts,
+                     .n_blocks = n_blocks,
+                     .order = kOrders[i % std::size(kOrders)]});
+        ++i;
+      }
+}
+
+TEST_CASE("cuda int8 matmul: every number of rows, parts and blocks has the host's bits",
+          "[.long]") {
+  SeededRandom random(30);
+  for (const TensorType type : kInt8Types)
+    for (const std::uint32_t n_rows : kSplitRows)
+      for (const std::uint32_t parts : kParts)
+        for (const std::uint32_t n_blocks : kSplitWidths)
+          for (const std::uint64_t order : kOrders)
+            check_split(random, type, {n_rows, parts, n_blocks, order});
+}
+
+TEST_CASE("cuda int8 matmul: joined matmuls and blocks of columns share no part") {
+  SeededRandom random(31);
+  const DeviceMatrix q(random, TensorType::Q4_K, 100, 9 * 256);
+  const DeviceMatrix k(random, TensorType::Q4_K, 17, 9 * 256);
+  for (const std::uint32_t n_rows : {20u, 70u}) {
+    const auto x = random_floats(random, std::size_t{n_rows} * q.n_in);
+    const std::vector<MatmulCall> calls = {{.weight = &q, .is_grouped = true, .x = x},
+                                           {.weight = &k, .is_grouped = true, .x = x}};
+    RunOptions options;
+    options.card.n_sms = 9;  // three tiles, or six
+    const auto together = run_joined(calls, options);
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      CAPTURE(n_rows, i);
+      REQUIRE(first_difference(together[i], int8_by_host(calls[i])) == -1);
+    }
+  }
+}
+
+TEST_CASE("cuda int8 matmul: when some blocks of a launch stop, the next step has the same bits") {
+  SeededRandom random(32);
+  const DeviceMatrix weight(random, TensorType::Q4_K, 17, 9 * 256);
+  const MatmulCall call = {
+      .weight = &weight, .is_grouped = true, .x = random_floats(random, 9 * weight.n_in)};
+  RunOptions options;
+  options.card.n_sms = 4;  // eight blocks
+  options.stopped_after_blocks = 3;
+  REQUIRE(first_difference(run_matmul(call, options), int8_by_host(call)) == -1);
+}
 
 TEST_CASE("cuda int8 matmul: every type, kernel, shape and option has the host's bits") {
   SeededRandom random(21);

@@ -25,6 +25,7 @@ cuda::KernelLaunch matmul_of(cuda::MatmulGroup of, const cuda::DeviceProperties&
   float partials = 0;
   const cuda::MatmulScratch scratch = {
       .tiles = {.halves = nullptr, .scales = nullptr, .n_in = of.front().n_in},
+      .rounded = {.n_in = of.front().n_in, .block = block_shape(of.front().type).elements},
       .rows_are_prepared = true,
       .partials = &partials,
       .counters = nullptr};
@@ -119,6 +120,37 @@ TEST_CASE("matmul plan: up to three neighbours of one type share a launch, whose
       const cuda::GridSize grid = matmul_of(all, kHopper).grid;
       REQUIRE(cuda::split_bytes(all, kHopper) <= cuda::max_split_bytes(kHopper));
       REQUIRE((grid.z == 1 || grid.x <= cuda::counter_count(kHopper)));
+    }
+}
+
+TEST_CASE("matmul plan: blocks share the chunks of int8 rows until every SM has two") {
+  const auto plan = [](std::uint32_t n_out, std::uint32_t n_in, std::uint32_t n_results) {
+    auto one = operands(TensorType::Q4_K, n_out, n_in, n_results);
+    one.layout = MatrixLayout::RowGroups;
+    return one;
+  };
+  using Group = std::vector<cuda::MatmulOperands>;
+  const auto grid = [](const Group& group) { return matmul_of(group, kHopper).grid; };
+  // 32 rows of a 7B shape: o, then down; 64 blocks without parts.
+  CHECK(grid({plan(4096, 4096, 32)}) == cuda::GridSize{.x = 64, .y = 1, .z = 8});
+  CHECK(grid({plan(4096, 11008, 32)}) == cuda::GridSize{.x = 64, .y = 1, .z = 8});
+  const auto q = plan(4096, 4096, 32), gate = plan(11008, 4096, 32);
+  CHECK(grid({q, q, q}) == cuda::GridSize{.x = 192, .y = 1, .z = 2});
+  CHECK(grid({gate, gate}) == cuda::GridSize{.x = 344, .y = 1, .z = 1});
+  CHECK(grid({plan(4096, 4096, 100)}) == cuda::GridSize{.x = 64, .y = 2, .z = 4});
+  CHECK(grid({plan(4096, 4096, 512)}) == cuda::GridSize{.x = 64, .y = 8, .z = 1});
+  CHECK(grid({plan(4096, 4096, 8)}) == cuda::GridSize{.x = 256, .y = 1, .z = 1});
+  auto experts = plan(1024, 4096, 32);
+  experts.experts.n_in_turn = experts.n_experts = 2;
+  CHECK(grid({experts}) == cuda::GridSize{.x = 16, .y = 2, .z = 1});
+  for (const std::uint32_t n_out : {1, 65, 1024, 4096, 8400, 11008, 128256})
+    for (const std::uint32_t n_results : {1, 8, 9, 33, 64, 65, 130, 300}) {
+      const Group all{plan(n_out, 4096, n_results), plan(n_out, 4096, n_results)};
+      const std::uint64_t bytes = cuda::split_bytes(all, kHopper);
+      CAPTURE(n_out, n_results);
+      CHECK(bytes <= cuda::max_split_bytes(kHopper));
+      CHECK((grid(all).z == 1) == (bytes == 0));
+      CHECK((grid(all).z == 1 || grid(all).x * grid(all).y <= cuda::counter_count(kHopper)));
     }
 }
 
