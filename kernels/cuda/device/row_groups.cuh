@@ -26,6 +26,7 @@ struct GroupShape {
   static constexpr bool kHasSubBlocks = kFormat.has_sub_blocks();
   static constexpr std::uint32_t kSubBlock = kHasSubBlocks ? kFormat.sub_block : kElements;
   static constexpr std::uint32_t kSubBlocks = kElements / kSubBlock;
+  static constexpr std::uint32_t kQuadsPerPlane = 8 / kFormat.low_bits;
   static constexpr CodeTable kTable = kFormat.table;
   static constexpr std::uint32_t kNumbers = kFormat.n_numbers;
   static constexpr std::uint32_t kScaleBytes = kFormat.scale_bytes;
@@ -62,20 +63,30 @@ struct GroupRow {
   }
   __device__ __forceinline__ float m() const { return load_half(block + (kGroupRows + row) * 2); }
 
-  /// Quad n in planes of kBits per element.
+  /// The row's word of a plane.
+  __device__ __forceinline__ std::uint32_t plane_word(std::uint32_t planes_at,
+                                                      std::uint32_t plane) const {
+    return load_aligned<std::uint32_t>(block + planes_at + plane * kPlaneBytes + row * kQuad);
+  }
+  /// Quad n from its word of planes of kBits per element.
+  template <std::uint32_t kBits>
+  __device__ __forceinline__ static std::uint32_t quad_of(std::uint32_t word, std::uint32_t n) {
+    constexpr std::uint32_t kMask = ((1u << kBits) - 1) * 0x01010101u;
+    return word >> n % (8 / kBits) * kBits & kMask;
+  }
   template <std::uint32_t kBits>
   __device__ __forceinline__ std::uint32_t plane_quad(std::uint32_t planes_at,
                                                       std::uint32_t n) const {
-    constexpr std::uint32_t kPerPlane = 8 / kBits;
-    constexpr std::uint32_t kMask = ((1u << kBits) - 1) * 0x01010101u;
-    const std::uint32_t word = *reinterpret_cast<const std::uint32_t*>(
-        block + planes_at + n / kPerPlane * kPlaneBytes + row * kQuad);
-    return word >> n % kPerPlane * kBits & kMask;
+    return quad_of<kBits>(plane_word(planes_at, n / (8 / kBits)), n);
+  }
+  /// The word with the low bits of quad n.
+  __device__ __forceinline__ std::uint32_t low_word(std::uint32_t n) const {
+    return plane_word(Shape::kLowAt, n / Shape::kQuadsPerPlane);
   }
 
-  /// Elements 4n … 4n + 3 plus kOffset, as signed bytes.
-  __device__ __forceinline__ std::int32_t quad(std::uint32_t n) const {
-    std::uint32_t codes = plane_quad<kFormat.low_bits>(Shape::kLowAt, n);
+  /// Elements 4n … 4n + 3 plus kOffset, as signed bytes, with the word of their low bits.
+  __device__ __forceinline__ std::int32_t quad(std::uint32_t low, std::uint32_t n) const {
+    std::uint32_t codes = quad_of<kFormat.low_bits>(low, n);
     if constexpr (kFormat.high_bits != 0)
       codes |= plane_quad<kFormat.high_bits>(Shape::kHighAt, n) << kFormat.low_bits;
     if constexpr (Shape::kIsFlipped) codes ^= 0x80808080u;
@@ -85,8 +96,8 @@ struct GroupRow {
   }
 
   /// Elements 4n … 4n + 3 as signed bytes.
-  __device__ __forceinline__ std::int32_t signed_quad(std::uint32_t n) const {
-    auto codes = static_cast<std::uint32_t>(quad(n));
+  __device__ __forceinline__ std::int32_t signed_quad(std::uint32_t low, std::uint32_t n) const {
+    auto codes = static_cast<std::uint32_t>(quad(low, n));
     // With their highest bits set, no byte borrows from the next one.
     if constexpr (Shape::kOffset != 0)
       codes = ((codes | 0x80808080u) - Shape::kOffsets) ^ 0x80808080u;
@@ -129,6 +140,12 @@ struct GroupRow {
     return numbers(n + 2);
   }
 
+  /// The minimum of each of strips 4n … 4n + 3 (kInt8Strip elements): that of its sub-block.
+  __device__ __forceinline__ std::uint32_t minima_of_strips(std::uint32_t n) const {
+    if constexpr (Shape::kSubBlock == 16) return minima(n);
+    return __byte_perm(minima(n / 2), 0, n % 2 == 0 ? 0x1100 : 0x3322);
+  }
+
   /// The scale of sub-block s. A block of 32 is its only sub-block, with a scale of 1 and a minimum
   /// of -1, because m is added.
   __device__ __forceinline__ std::int32_t scale(std::uint32_t s) const {
@@ -142,7 +159,8 @@ struct GroupRow {
 
   /// Element e as a float, with the bits of dequantize_group_row.
   __device__ __forceinline__ float element(std::uint32_t e) const {
-    const auto byte = static_cast<std::int8_t>(quad(e / kQuad) >> 8 * (e % kQuad));
+    const std::uint32_t n = e / kQuad;
+    const auto byte = static_cast<std::int8_t>(quad(low_word(n), n) >> 8 * (e % kQuad));
     const std::uint32_t s = e / Shape::kSubBlock;
     const float x =
         leasehold::element::times(leasehold::element::times(d(), scale(s)), byte - Shape::kOffset);

@@ -68,9 +68,10 @@ __device__ __forceinline__ std::uint32_t pack_halves(float first, float second) 
   return *reinterpret_cast<const std::uint32_t*>(&both);
 }
 
-/// Loads words from shared memory. Tests count the bank conflicts of these loads.
+/// Loads words from a multiple of their size. Tests count the bank conflicts of these loads in
+/// shared memory.
 template <class Words>
-__device__ __forceinline__ Words load_shared(const std::byte* at) {
+__device__ __forceinline__ Words load_aligned(const std::byte* at) {
   return *reinterpret_cast<const Words*>(at);
 }
 

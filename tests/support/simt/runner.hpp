@@ -61,7 +61,7 @@ constexpr std::uint64_t kDescendingOrder = ~std::uint64_t{0};
 using BlockHook = std::function<void(std::uint64_t i)>;
 void set_block_hook(BlockHook hook);
 
-/// Called for each load_shared: the thread's index, the address and the size; empty: not called.
+/// Called for each load_aligned: the thread's index, the address and the size; empty: not called.
 using LoadHook = std::function<void(unsigned thread, const std::byte* at, std::size_t size_bytes)>;
 void set_load_hook(LoadHook hook);
 

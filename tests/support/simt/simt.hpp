@@ -38,7 +38,7 @@ inline std::uint32_t pack_halves(float first, float second) {
 }
 
 template <class Words>
-Words load_shared(const std::byte* at) {
+Words load_aligned(const std::byte* at) {
   simt::notify_load(at, sizeof(Words));
   return *reinterpret_cast<const Words*>(at);
 }

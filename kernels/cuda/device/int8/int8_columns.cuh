@@ -37,43 +37,17 @@ __device__ __forceinline__ std::int32_t x_sum(const Int8Rows& x, std::uint32_t b
   return static_cast<std::int16_t>(both) + (both >> 16);
 }
 
-/// The low bytes of four integers.
-__device__ __forceinline__ std::uint32_t low_bytes(const std::int32_t (&x)[4]) {
-  const auto pair = [&](std::uint32_t i) {
-    return __byte_perm(static_cast<std::uint32_t>(x[i]), static_cast<std::uint32_t>(x[i + 1]),
-                       0x0040);
-  };
-  return __byte_perm(pair(0), pair(2), 0x5410);
-}
-
-/// Four sums as 128 · high + low, in signed bytes.
-struct SplitSums {
+/// SplitSums as words.
+struct SplitWords {
   std::uint32_t high, low;
 };
-
-/// The sums of q of sub-blocks 4n … 4n + 3 of block b, which counts the blocks of all rows.
-template <TensorType kType>
-__device__ __forceinline__ SplitSums split_sums(const Int8Rows& x, std::uint32_t b,
-                                                std::uint32_t n) {
-  using Shape = GroupShape<kType>;
-  static_assert(Shape::kHasSubBlocks);
-  constexpr std::uint32_t kWords = 4 * Shape::kSubBlock / kInt8Strip / 2;  // 2 or 4
-  const std::int16_t* const strips = x.sums + b * (Shape::kElements / kInt8Strip) + n * 2 * kWords;
-  const auto words = *reinterpret_cast<const AlignedWords<kWords>*>(strips);
-  std::int32_t high[4], low[4];
-#pragma unroll
-  for (std::uint32_t i = 0; i < 4; ++i) {
-    std::int32_t sum = 0;
-    if constexpr (kWords == 4) {
-      const auto both = static_cast<std::int32_t>(words.word[i]);
-      sum = static_cast<std::int16_t>(both) + (both >> 16);
-    } else {
-      sum = static_cast<std::int16_t>(words.word[i / 2] >> 16 * (i % 2));
-    }
-    high[i] = (sum + 64) >> 7;
-    low[i] = sum - high[i] * 128;
-  }
-  return {low_bytes(high), low_bytes(low)};
+/// The sums of strips 4n … 4n + 3 of block b of 256, which counts the blocks of all rows.
+__device__ __forceinline__ SplitWords split_words(const Int8Rows& x, std::uint32_t b,
+                                                  std::uint32_t n) {
+  constexpr std::uint32_t kPerBlock = 256 / kInt8Strip / 4;
+  const auto words =
+      *reinterpret_cast<const AlignedWords<2>*>(x.split_sums(std::size_t{b} * kPerBlock + n));
+  return {words.word[0], words.word[1]};
 }
 
 /// The bits of the float 1.5 · 2^23. Adding a small integer to the bits adds it to the float,

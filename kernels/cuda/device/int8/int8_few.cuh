@@ -1,5 +1,8 @@
 /// One or two rows of x: a warp multiplies one chunk of a group with dp4a. A row of the group has
 /// two lanes; each multiplies one half of every sub-block. Integer sums do not depend on the order.
+///
+/// Sixteen lanes read 64 neighbouring bytes of a plane, so two planes at an odd distance fill the
+/// banks of shared memory: the second half reads each pair of planes in reverse.
 #pragma once
 
 #include "kernels/cuda/device/int8/int8_chunk_ring.cuh"
@@ -13,6 +16,9 @@ struct Int8Few {
   static constexpr std::uint32_t kColumns = kNumber;
   static constexpr std::uint32_t kWords = Shape::kSubBlock / kQuad;
   static constexpr std::uint32_t kOwnWords = kWords / 2;  ///< Words of a lane: 2 or 4.
+  /// Planes of a lane's words; with one, or a part of one, both halves read neighbouring planes or
+  /// the same.
+  static constexpr std::uint32_t kOwnPlanes = kOwnWords / Shape::kQuadsPerPlane;
 
   struct BlockSums {
     std::int32_t s[kColumns];
@@ -34,25 +40,43 @@ struct Int8Few {
                                                          const std::byte* x) {
     std::int32_t sum = 0;
     if constexpr (kOwnWords == 4) {
-      const uint4 words = *reinterpret_cast<const uint4*>(x);
+      const auto words = load_aligned<uint4>(x);
       sum = __dp4a(w[0], static_cast<std::int32_t>(words.x), sum);
       sum = __dp4a(w[1], static_cast<std::int32_t>(words.y), sum);
       sum = __dp4a(w[2], static_cast<std::int32_t>(words.z), sum);
       sum = __dp4a(w[3], static_cast<std::int32_t>(words.w), sum);
     } else {
-      const uint2 words = *reinterpret_cast<const uint2*>(x);
+      const auto words = load_aligned<uint2>(x);
       sum = __dp4a(w[0], static_cast<std::int32_t>(words.x), sum);
       sum = __dp4a(w[1], static_cast<std::int32_t>(words.y), sum);
     }
     return sum;
   }
 
+  /// The lane's words of the sub-block whose first quad is `first`.
+  __device__ __forceinline__ void load_words(std::int32_t (&words)[kOwnWords],
+                                             const GroupRow<kType>& w, std::uint32_t first) const {
+    if constexpr (kOwnPlanes < 2) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < kOwnWords; ++i)
+        words[i] = w.signed_quad(w.low_word(first + i), first + i);
+    } else {
+      std::uint32_t low[kOwnPlanes];
+#pragma unroll
+      for (std::uint32_t k = 0; k < kOwnPlanes; ++k)
+        low[k] = w.low_word(first + (k ^ half) * Shape::kQuadsPerPlane);
+#pragma unroll
+      for (std::uint32_t i = 0; i < kOwnWords; ++i) {
+        const std::uint32_t k = i / Shape::kQuadsPerPlane;
+        words[i] = w.signed_quad(half == 0 ? low[k] : low[k ^ 1], first + i);
+      }
+    }
+  }
+
   __device__ __forceinline__ void add_sub_block(BlockSums& sums, const GroupRow<kType>& w,
                                                 const StagedBlock& block, std::uint32_t sub) const {
     std::int32_t words[kOwnWords];
-#pragma unroll
-    for (std::uint32_t i = 0; i < kOwnWords; ++i)
-      words[i] = w.signed_quad(sub * kWords + half * kOwnWords + i);
+    load_words(words, w, sub * kWords + half * kOwnWords);
     const std::int32_t scale = w.scale(sub);
     const std::uint32_t own = sub * Shape::kSubBlock + half * kOwnWords * kQuad;
 #pragma unroll
@@ -60,7 +84,7 @@ struct Int8Few {
       sums.s[c] += scale * product(words, block.x + c * Ring::kUnit.column_stride + own);
   }
 
-  /// Adds the minima times the sums of x, for half of the sub-blocks or for the only one.
+  /// Adds the minima times the sums of x, for every other four strips or for the only sub-block.
   __device__ __forceinline__ void add_minima(BlockSums& sums, const GroupRow<kType>& w,
                                              const StagedBlock& block) const {
 #pragma unroll
@@ -69,12 +93,11 @@ struct Int8Few {
       if constexpr (!Shape::kHasSubBlocks) {
         sums.t[c] = x_sum(p.x, b);
       } else {
-        constexpr std::uint32_t kOwn = Shape::kSubBlocks / kQuad / 2;
 #pragma unroll
-        for (std::uint32_t i = 0; i < kOwn; ++i) {
-          const std::uint32_t n = half * kOwn + i;
-          const SplitSums x = split_sums<kType>(p.x, b, n);
-          const auto minima = static_cast<std::int32_t>(w.minima(n));
+        for (std::uint32_t i = 0; i < 2; ++i) {
+          const std::uint32_t n = 2 * i + half;
+          const SplitWords x = split_words(p.x, b, n);
+          const auto minima = static_cast<std::int32_t>(w.minima_of_strips(n));
           sums.t[c] -= 128 * __dp4a(minima, static_cast<std::int32_t>(x.high), 0) +
                        __dp4a(minima, static_cast<std::int32_t>(x.low), 0);
         }

@@ -1,9 +1,14 @@
 /// Multiplies a block of sixteen rows with tiles of eight columns, with mma.
 ///
 /// Lane 4g + t has rows g and g + 8 of the group, and of each tile the sums of columns 2t and 2t +
-/// 1 (the fragments of mma: simt.cuh). The lane multiplies quads 2t and 2t + 1 of each 32 elements,
-/// or quad t of each sub-block of 16: integer sums do not depend on which elements share a step of
-/// mma.
+/// 1 (the fragments of mma: simt.cuh). The lane multiplies two quads of each 32 elements, or quad t
+/// of each sub-block of 16: integer sums do not depend on which elements share a step of mma. The
+/// two quads are 2t and 2t + 1, which share a word of up to five bits per element; with 8 bits they
+/// are t and t + 4.
+///
+/// Bank conflicts: eight lanes read 32 neighbouring bytes of a plane of 64. If the four t read
+/// different planes, those with t >= 2 read the lower row first, so that the planes at an even
+/// distance use other banks.
 #pragma once
 
 #include "kernels/cuda/device/int8/int8_chunk_ring.cuh"
@@ -17,6 +22,11 @@ struct Int8Products {
   /// Words of a sub-block in 2 rows.
   static constexpr std::uint32_t kWords = Shape::kSubBlock / 8;
   static constexpr std::uint32_t kQuadsOfLane = kWords / 2;
+  static constexpr std::uint32_t kQuadsOfSubBlock = Shape::kSubBlock / kQuad;
+  /// The distance of a lane's quads, and of the quads of neighbouring lanes.
+  static constexpr bool kHasPairs = int8_has_pairs(kType);
+  static constexpr std::uint32_t kQuadStep = kHasPairs ? 1 : 4;
+  static constexpr std::uint32_t kLaneStep = kHasPairs ? 2 : 1;
 
   struct Rows {
     GroupRow<kType> upper, lower;
@@ -42,14 +52,31 @@ struct Int8Products {
           first_block_of_column<kType>(x, list, first_column + tile * 8 + lane_of_warp() / 4);
   }
 
+  struct Words {
+    std::uint32_t upper, lower;
+  };
+  /// load(row) of both rows; if kIsSwapped, in the other order where t >= 2.
+  template <bool kIsSwapped, class Load>
+  __device__ __forceinline__ static Words load_both(const Rows& w, Load&& load) {
+    if constexpr (!kIsSwapped) return {load(w.upper), load(w.lower)};
+    const bool is_swapped = lane_of_warp() % 4 >= 2;
+    const std::uint32_t first = load(is_swapped ? w.lower : w.upper);
+    const std::uint32_t second = load(is_swapped ? w.upper : w.lower);
+    return is_swapped ? Words{second, first} : Words{first, second};
+  }
+
   __device__ __forceinline__ static void load_words(std::uint32_t (&a)[kWords], const Rows& w,
                                                     std::uint32_t sub) {
-    const std::uint32_t first =
-        sub * (Shape::kSubBlock / kQuad) + lane_of_warp() % 4 * kQuadsOfLane;
+    constexpr bool kHasFourPlanes = kQuadsOfLane == 2 && Shape::kQuadsPerPlane <= 2;
+    const std::uint32_t first = sub * kQuadsOfSubBlock + lane_of_warp() % 4 * kLaneStep;
+    Words low;
 #pragma unroll
     for (std::uint32_t i = 0; i < kQuadsOfLane; ++i) {
-      a[2 * i] = static_cast<std::uint32_t>(w.upper.signed_quad(first + i));
-      a[2 * i + 1] = static_cast<std::uint32_t>(w.lower.signed_quad(first + i));
+      const std::uint32_t n = first + i * kQuadStep;
+      if (i == 0 || !kHasPairs)
+        low = load_both<kHasFourPlanes>(w, [n](const auto& row) { return row.low_word(n); });
+      a[2 * i] = static_cast<std::uint32_t>(w.upper.signed_quad(low.upper, n));
+      a[2 * i + 1] = static_cast<std::uint32_t>(w.lower.signed_quad(low.lower, n));
     }
   }
 
@@ -59,17 +86,21 @@ struct Int8Products {
                                                         const std::uint32_t (&a)[kWords],
                                                         const std::byte* own) {
     if constexpr (kWords == 2) {
-      mma_int8_16x8x16(products, start, a, *reinterpret_cast<const std::uint32_t*>(own));
-    } else {
-      const uint2 words = *reinterpret_cast<const uint2*>(own);
+      mma_int8_16x8x16(products, start, a, load_aligned<std::uint32_t>(own));
+    } else if constexpr (kHasPairs) {
+      const auto words = load_aligned<uint2>(own);
       const std::uint32_t b[2] = {words.x, words.y};
+      mma_int8_16x8x32(products, start, a, b);
+    } else {
+      const std::uint32_t b[2] = {load_aligned<std::uint32_t>(own),
+                                  load_aligned<std::uint32_t>(own + kQuadStep * kQuad)};
       mma_int8_16x8x32(products, start, a, b);
     }
   }
 
   /// The lane's quads of the block's first sub-block, in tile 0.
   __device__ __forceinline__ static const std::byte* own_quads(const StagedBlock& block) {
-    return block.x + lane_of_warp() / 4 * kColumnStride + lane_of_warp() % 4 * kQuadsOfLane * kQuad;
+    return block.x + lane_of_warp() / 4 * kColumnStride + lane_of_warp() % 4 * kLaneStep * kQuad;
   }
 
   /// Adds a block without sub-blocks. The minimum of a row is multiplied by the sum of
@@ -132,14 +163,14 @@ struct Int8Products {
   /// Multiplies the minima of the rows with the sums of x, which are split into signed bytes.
   __device__ __forceinline__ void multiply_minima(BlockSums& sums, const Rows& w,
                                                   const StagedBlock& block) const {
-    constexpr std::uint32_t kWordsOfRow = Shape::kSubBlocks / kQuad;  // 2 or 4; one per lane
+    constexpr bool kHasFourPlanes = Shape::kSubBlock == kInt8Strip;
     const std::uint32_t n = lane_of_warp() % 4;
-    const bool has_word = n < kWordsOfRow;
-    const std::uint32_t a[2] = {has_word ? w.upper.minima(n) : 0, has_word ? w.lower.minima(n) : 0};
+    const Words minima =
+        load_both<kHasFourPlanes>(w, [n](const auto& row) { return row.minima_of_strips(n); });
+    const std::uint32_t a[2] = {minima.upper, minima.lower};
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
-      const std::uint32_t b = own_blocks[tile] + block.index;
-      const SplitSums x_sums = has_word ? split_sums<kType>(x, b, n) : SplitSums{0, 0};
+      const SplitWords x_sums = split_words(x, own_blocks[tile] + block.index, n);
       std::int32_t high[4];
       mma_int8_16x8x16(high, 0, a, x_sums.high);
       mma_int8_16x8x16(sums[tile], 0, a, x_sums.low);

@@ -41,7 +41,12 @@ __device__ __forceinline__ void round_block(const Int8Rows& to, std::uint32_t ro
     const std::size_t at = first + i * kWarp + lane_of_warp();
     to.q[at] = static_cast<std::int8_t>(q);
     const std::int32_t sum = strip_sum(q);
-    if (lane_of_warp() % kInt8Strip == 0) to.sums[at / kInt8Strip] = static_cast<std::int16_t>(sum);
+    if (lane_of_warp() % kInt8Strip != 0) continue;
+    const std::size_t strip = at / kInt8Strip;
+    if constexpr (kBlock == kMinInt8Block)
+      to.sums[strip] = static_cast<std::int16_t>(sum);
+    else
+      to.split_sums(strip / 4)->set(strip % 4, sum);
   }
   if (lane_of_warp() == 0) to.scales[first / kBlock] = d;
 }

@@ -8,14 +8,33 @@
 
 namespace leasehold::device {
 
+/// The sums of q of four strips as 128 · high + low, in signed bytes, so that dp4a and mma multiply
+/// them. The sums of two strips fit a byte, too.
+struct alignas(8) SplitSums {
+  std::int8_t high[4];
+  std::int8_t low[4];
+
+  LEASEHOLD_HD void set(std::uint32_t strip, std::int32_t sum) {
+    const std::int32_t upper = (sum + 64) >> 7;
+    high[strip] = static_cast<std::int8_t>(upper);
+    low[strip] = static_cast<std::int8_t>(sum - upper * 128);
+  }
+};
+static_assert(sizeof(SplitSums) == 4 * sizeof(std::int16_t));
+
 /// Where to store or find the rounded rows of an array.
 struct Int8Rows {
   std::int8_t* q;       ///< [n_rows, n_in]; aligned to 16 bytes. Null: no rows are wanted.
   float* scales;        ///< [n_rows, n_in / block]
-  std::int16_t* sums;   ///< [n_rows, n_in / 16]: the sum of q of each strip; aligned to 4
-                        ///< bytes, with blocks of 256 to 16
+  std::int16_t* sums;   ///< [n_rows, n_in / 16]: the sum of q of each strip, with blocks of 256 as
+                        ///< SplitSums; aligned to 4 bytes, with blocks of 256 to 16
   std::uint32_t n_in;   ///< Elements per row, whole blocks.
   std::uint32_t block;  ///< Elements that are rounded together: 32 or 256.
+
+  /// The sums of the strips from 4n on, counted over all rows.
+  LEASEHOLD_HD SplitSums* split_sums(std::size_t n) const {
+    return reinterpret_cast<SplitSums*>(sums) + n;
+  }
 };
 
 /// Places `n_rows` rounded rows in memory of int8_rows_bytes(n_rows, n_in), aligned to 16 bytes.

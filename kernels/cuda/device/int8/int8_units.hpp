@@ -16,17 +16,27 @@ struct Int8Unit {
   std::uint32_t blocks;
   std::uint32_t weight_bytes;
   std::uint32_t x_bytes;  ///< Bytes of one column of x.
-  /// The distance between columns in shared memory: an odd multiple of 32 bytes, so that four
-  /// neighbouring columns are in different banks.
+  /// The distance between columns in shared memory: an odd multiple of the bytes that four lanes of
+  /// an mma load from a column at once, so that neighbouring columns are in different banks.
   std::uint32_t column_stride;
 };
+
+/// Whether a lane of an mma multiplies pairs of neighbouring quads of x: those of formats whose
+/// plane has both quads of the weights in one word.
+constexpr bool int8_has_pairs(const GroupFormat& format) {
+  return (format.has_sub_blocks() ? format.sub_block : format.elements) == 32 &&
+         format.low_bits <= 4;
+}
+constexpr bool int8_has_pairs(TensorType type) {
+  return int8_has_pairs(group_format(type));
+}
 
 constexpr Int8Unit int8_unit(const GroupFormat& format, std::uint32_t blocks) {
   const std::uint32_t x_bytes = blocks * format.elements;
   return {.blocks = blocks,
           .weight_bytes = blocks * format.size_bytes(),
           .x_bytes = x_bytes,
-          .column_stride = x_bytes + 32};
+          .column_stride = x_bytes + (int8_has_pairs(format) ? 32 : 16)};
 }
 
 /// A ring of units in shared memory.

@@ -1,6 +1,7 @@
 /// Rounding to int8 on a card has the bits of round_row, after every kernel that does it.
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cuda/plan/int8_plan.hpp"
@@ -29,6 +30,15 @@ struct RoundedMemory {
   std::vector<std::byte> bytes;
 };
 
+/// Stores sums of round_row as SplitSums.
+void split(const device::Int8Rows& rows, std::size_t n_strips) {
+  for (std::size_t strip = 0; strip < n_strips; strip += 4) {
+    device::SplitSums sums;
+    for (std::uint32_t i = 0; i < 4; ++i) sums.set(i, rows.sums[strip + i]);
+    std::memcpy(rows.sums + strip, &sums, sizeof sums);
+  }
+}
+
 /// What round_row stores for `n_rows` rows of x, in the same places.
 RoundedMemory by_host(const std::vector<float>& x, std::uint32_t n_rows, std::uint32_t n_in,
                       std::uint32_t block) {
@@ -39,6 +49,7 @@ RoundedMemory by_host(const std::vector<float>& x, std::uint32_t n_rows, std::ui
               {.q = to.q + std::size_t{row} * n_in,
                .scale = to.scales + std::size_t{row} * (n_in / block),
                .sums = to.sums + std::size_t{row} * (n_in / kInt8Strip)});
+  if (block != kMinInt8Block) split(to, std::size_t{n_rows} * (n_in / kInt8Strip));
   return memory;
 }
 
@@ -95,6 +106,14 @@ TEST_CASE("cuda rounding: plain rows have the host's bits for blocks of 32 and 2
                static_cast<std::uint64_t>(round));
       REQUIRE(memory.bytes == by_host(x, kRows, n_in, block).bytes);
     }
+}
+
+TEST_CASE("cuda rounding: split sums are exact up to the largest sum of two strips") {
+  for (std::int32_t sum = -2 * 16 * 127; sum <= 2 * 16 * 127; ++sum) {
+    device::SplitSums sums;
+    sums.set(3, sum);
+    REQUIRE(sums.high[3] * 128 + sums.low[3] == sum);
+  }
 }
 
 TEST_CASE("cuda rounding: a NaN or an infinity anywhere gives its block a NaN and zeros") {

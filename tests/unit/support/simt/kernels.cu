@@ -60,7 +60,7 @@ LEASEHOLD_KERNEL(lh_test_order, Words, 32) {
 
 LEASEHOLD_KERNEL(lh_test_loads_shared, Words, 32) {
   const auto* const shared = dynamic_shared() + 8 * threadIdx.x;
-  p.out[threadIdx.x] = load_shared<std::uint32_t>(shared) + load_shared<uint2>(shared).y;
+  p.out[threadIdx.x] = load_aligned<std::uint32_t>(shared) + load_aligned<uint2>(shared).y;
 }
 
 LEASEHOLD_KERNEL(lh_test_divergent_barrier, Words, 64) {
