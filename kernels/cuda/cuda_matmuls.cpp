@@ -5,6 +5,14 @@
 #include "kernels/cuda/plan/int8_plan.hpp"
 
 namespace leasehold::cuda {
+namespace {
+
+/// The matmul after the last launch of a layer that reaches memory of tenants.
+bool follows_tenant_memory(LaunchSite site) {
+  return site == LaunchSite::AttentionOutput || site == LaunchSite::MixerOutput;
+}
+
+}  // namespace
 
 /// Runs the group as one launch, after a launch that prepares x if necessary.
 LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite site,
@@ -32,6 +40,8 @@ LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite sit
       opened.push_back(one.operands);
       opened.back().weights = permit.open(one.weight);
       if (one.bias) opened.back().bias = permit.open(one.bias);
+      if (follows_tenant_memory(site))
+        opened.back().gate.tenant_seen = &cuda_.launcher().reports().tenant_seen;
     }
     return plan_matmul(opened, scratch, cuda_.card);
   });

@@ -15,16 +15,12 @@ Result<std::unique_ptr<Launcher>> Launcher::create(const Context& context, const
   LauncherMirror mirror = TRY(LauncherMirror::create(context, stream.get()));
   std::unique_ptr<Launcher> launcher(
       new Launcher(context, gate, std::move(library), std::move(stream), std::move(mirror)));
-  launcher->graph_progress_ = TRY(PinnedBuffer::allocate(context, sizeof(GraphProgress)));
-  *launcher->graph_progress() = 0;
+  launcher->reports_ = TRY(PinnedBuffer::allocate(context, sizeof(LaunchReports)));
+  launcher->reports() = {};
   for (std::uint32_t i = 0; i < max_in_flight; ++i)
     launcher->events_.push_back(TRY(create_event(context)));
   launcher->stream_end_ = TRY(create_event(context));
   return launcher;
-}
-
-GraphProgress* Launcher::graph_progress() const {
-  return reinterpret_cast<GraphProgress*>(graph_progress_.data());
 }
 
 void Launcher::write_mirror(SequenceMask live) {
@@ -43,7 +39,7 @@ void Launcher::begin(const GateSet& set) {
   // The card is idle, so no waiter depends on an earlier epoch.
   if (watch_.finished_count() == watch_.issued_count()) {
     mirror_.restart_epochs();
-    std::atomic_ref(*graph_progress()).store(0, std::memory_order_relaxed);
+    reports() = {};
   }
   write_mirror(live_);
 }
@@ -149,9 +145,15 @@ void Launcher::poll(const GateSet& set, UnitLabel label) {
   live_ = gate_.poll(set, label);
   if (live_ != mirror_.live()) write_mirror(live_);
   if (unstamped != 0) watch_.stamp(unstamped, mirror_.epoch());
-  const GraphProgress seen = std::atomic_ref(*graph_progress())
-                                 .load(std::memory_order_acquire);  // the card stores it last
-  watch_.seen(static_cast<std::uint32_t>(seen >> 32));
+  read_reports();
+}
+
+void Launcher::read_reports() {
+  // Acquire: the card stores a report after what it reports.
+  const auto graph = std::atomic_ref(reports().graph).load(std::memory_order_acquire);
+  watch_.seen(static_cast<std::uint32_t>(graph >> 32));
+  const auto tenant = std::atomic_ref(reports().tenant_seen).load(std::memory_order_acquire);
+  watch_.seen(static_cast<std::uint32_t>(tenant), SettleScope::TenantMemory);
 }
 
 /// Returns true if more launches are over than at the last call.

@@ -39,6 +39,13 @@ namespace leasehold::cuda {
 /// the mirror that the segment's gate has seen in the high half (device/step_params.hpp).
 using GraphProgress = std::uint64_t;
 
+/// Words in host memory that kernels write.
+struct LaunchReports {
+  GraphProgress graph = 0;
+  /// The epoch that the newest matmul after attention has seen (device::report_tenant_seen).
+  std::uint64_t tenant_seen = 0;
+};
+
 class Launcher {
  public:
   /// The context and the gate's worker segment, table and stop flags outlive it.
@@ -48,7 +55,7 @@ class Launcher {
   const device::GateMirror* mirror() const { return mirror_.address(); }
   /// LauncherMirror::take_stopped.
   bool take_stopped() { return mirror_.take_stopped(); }
-  GraphProgress* graph_progress() const;
+  LaunchReports& reports() const { return *reinterpret_cast<LaunchReports*>(reports_.data()); }
 
   /// Begins a step: the mirror holds the sequences that the gate finds live.
   void begin(const GateSet& set);
@@ -135,13 +142,14 @@ class Launcher {
   void poll(const GateSet& set, UnitLabel label);
   void back_off();
   void write_mirror(SequenceMask live);
+  void read_reports();
 
   const Context* context_;
   ThreadGate gate_;
   KernelLibrary library_;
   Stream stream_;
   LauncherMirror mirror_;
-  PinnedBuffer graph_progress_;
+  PinnedBuffer reports_;
   std::vector<Event> events_;  // [max_in_flight]; launch n has event n mod max_in_flight
   Event stream_end_;           // recorded after everything in the stream
   SettleWatch watch_;

@@ -4,6 +4,14 @@
 #include <iterator>
 
 namespace leasehold::cuda {
+namespace {
+
+/// Compares epochs that wrap.
+bool is_at_or_after(std::uint32_t epoch, std::uint32_t other) {
+  return static_cast<std::int32_t>(epoch - other) >= 0;
+}
+
+}  // namespace
 
 void SettleWatch::when_settled(Callback callback, SettleScope scope) {
   if (lost_.load(std::memory_order_seq_cst)) return;
@@ -14,6 +22,7 @@ void SettleWatch::when_settled(Callback callback, SettleScope scope) {
     return callback();
   }
   waiters_.push_back({.number = ++newest_,
+                      .scope = scope,
                       .launches = launches,
                       .epoch = std::nullopt,
                       .callback = std::move(callback)});
@@ -36,8 +45,11 @@ void SettleWatch::finished(std::uint64_t count) {
   notify([count](const Waiter& waiter) { return waiter.launches <= count; });
 }
 
-void SettleWatch::seen(std::uint32_t epoch) {
-  notify([epoch](const Waiter& waiter) { return waiter.epoch && *waiter.epoch <= epoch; });
+void SettleWatch::seen(std::uint32_t epoch, SettleScope scope) {
+  notify([epoch, scope](const Waiter& waiter) {
+    const bool is_covered = scope == SettleScope::Everything || waiter.scope == scope;
+    return is_covered && waiter.epoch && is_at_or_after(epoch, *waiter.epoch);
+  });
 }
 
 void SettleWatch::stamp(std::uint64_t newest, std::uint32_t epoch) {

@@ -2,9 +2,11 @@
 /// those that touch tenant memory.
 ///
 /// The launching thread counts launches when it enqueues them and when they end. A graph counts as
-/// one launch, however long it is. A waiter is therefore also called once a gate inside the graph
-/// has seen the mirror (kernels/cuda/launcher.hpp) that was written after the waiter arrived: all
-/// earlier work is over, and all later work reads that mirror.
+/// one launch, however long it is. A waiter is therefore also called once a kernel has seen the
+/// mirror (kernels/cuda/launcher.hpp) that was written after the waiter arrived: all earlier work
+/// is over, and all later work reads that mirror. A gate inside a graph runs alone, so it answers
+/// every waiter. The matmul after attention reads weights itself, so it answers only waiters for
+/// tenant memory.
 ///
 /// Threads: any thread may call `when_settled`; all other functions belong to the launching thread.
 /// Lifetime: destruction drops waiters without calling them; the process is ending.
@@ -38,8 +40,9 @@ class SettleWatch {
   }
   /// Reports that the first `count` launches are over.
   void finished(std::uint64_t count);
-  /// Reports that a gate inside the running graph has seen this state of the mirror.
-  void seen(std::uint32_t epoch);
+  /// Reports that a kernel that settles memory of this scope has seen this state of the mirror, or
+  /// a newer one. Epochs wrap; reports and waiters are less than 2^31 apart.
+  void seen(std::uint32_t epoch, SettleScope scope = SettleScope::Everything);
   /// The newest waiter without an epoch, or 0. Order: call this, read the lease words, write the
   /// mirror, then call `stamp` with the mirror's epoch. A waiter that arrives after this call may
   /// know of a word stored after the read.
@@ -56,6 +59,7 @@ class SettleWatch {
  private:
   struct Waiter {
     std::uint64_t number;  // from 1, in order of arrival
+    SettleScope scope;
     std::uint64_t launches;
     std::optional<std::uint32_t> epoch;
     Callback callback;

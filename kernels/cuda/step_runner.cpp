@@ -173,7 +173,7 @@ Result<const StepGraph*> StepRunner::make_graph(const GateSet& gates) {
   if (options_.graphs == GraphUse::Gated)
     plan.gate = [this](std::uint32_t segment, std::uint64_t condition) {
       return plan_segment_gate({.gate = gate(),
-                                .seen = launcher_->graph_progress(),
+                                .seen = &launcher_->reports().graph,
                                 .condition = condition,
                                 .segment = segment});
     };

@@ -16,7 +16,7 @@ namespace leasehold::device {
 struct GateMirror {
   std::uint64_t live;            ///< Bit i: sequence i of the step is live.
   std::uint32_t engine_stopped;  ///< If not 0, kernels return at once.
-  std::uint32_t epoch;           ///< Changes with every write; segment gates report it.
+  std::uint32_t epoch;           ///< Rises with every write, and wraps; kernels report it.
 };
 
 /// The step's rows, in device memory at an address that is the same for every step.
@@ -33,6 +33,8 @@ struct KernelGate {
   const GateMirror* mirror;
   const DeviceStep* step;
   const RowRef* rows;  ///< [n_rows]
+  /// Where the launch reports to the host which epoch it has seen, or null (report_tenant_seen).
+  std::uint64_t* tenant_seen = nullptr;
 };
 
 }  // namespace leasehold::device

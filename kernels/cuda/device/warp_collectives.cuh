@@ -30,10 +30,13 @@ __device__ __forceinline__ bool warp_row_is_live(const KernelGate& gate, std::ui
   return __shfl_sync(kAllLanes, live, 0) != 0;
 }
 
-/// The whole block must call this function, once: it is a barrier.
+/// The whole block must call this function, once: it is a barrier. Reports the epoch, too.
 __device__ __forceinline__ bool block_engine_is_stopped(const KernelGate& gate) {
   __shared__ std::uint32_t stopped;
-  if (threadIdx.x == 0) stopped = engine_is_stopped(gate) ? 1 : 0;
+  if (threadIdx.x == 0) {
+    stopped = engine_is_stopped(gate) ? 1 : 0;
+    report_tenant_seen(gate);
+  }
   __syncthreads();
   return stopped != 0;
 }

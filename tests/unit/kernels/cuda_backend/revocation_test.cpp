@@ -168,6 +168,36 @@ TEST_CASE(
   CHECK(live == DecodeRig::kSurvivors);
 }
 
+TEST_CASE(
+    "cuda backend: inside a segment a tenant's waiter is called by the matmul after attention") {
+  DecodeRig rig({.segment_layers = DecodeRig::kLayers});
+  rig.step();  // recorded, and run as a graph
+  const KernelCount attentions("lh_attention_decode_f16_q1_wide");
+  std::atomic<bool> tenant{false};
+  std::atomic<bool> everything{false};
+  fake_cuda_hold();
+  SequenceMask live = 0;
+  std::jthread engine([&] {
+    required(test_card().make_current());
+    live = rig.step().live;
+  });
+  while (attentions() < 2) fake_cuda_run(1);
+  CHECK(engine_polls_again());  // counts the graph's launch
+  rig.revoke(kDead);
+  rig.backend->when_settled(SettleScope::TenantMemory, [&] { tenant = true; });
+  rig.backend->when_settled(SettleScope::Everything, [&] { everything = true; });
+  CHECK(engine_polls_again());
+  CHECK_FALSE(tenant);
+  while (attentions() < 5) fake_cuda_run(1);
+  CHECK(eventually([&] { return tenant.load(); }));
+  CHECK_FALSE(everything);
+  CHECK(attentions() < DecodeRig::kLayers);  // the graph is not over yet
+  fake_cuda_release();
+  engine.join();
+  CHECK(everything);
+  CHECK(live == DecodeRig::kSurvivors);
+}
+
 TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen the revocation") {
   DecodeRig rig({.segment_layers = 1});
   rig.step();  // recorded, and run as a graph

@@ -87,6 +87,47 @@ TEST_CASE(
   CHECK(everything == 2);
 }
 
+TEST_CASE("settle watch: the matmul after attention answers waiters for tenant memory only") {
+  SettleWatch watch;
+  int tenant = 0;
+  int everything = 0;
+  watch.issued();
+  watch.when_settled([&] { ++tenant; }, SettleScope::TenantMemory);
+  watch.when_settled([&] { ++everything; }, SettleScope::Everything);
+  watch.seen(9, SettleScope::TenantMemory);  // no waiter has an epoch
+  watch.stamp(watch.unstamped(), 5);
+  watch.seen(4, SettleScope::TenantMemory);  // a stale report
+  CHECK(tenant == 0);
+  watch.seen(5, SettleScope::TenantMemory);
+  CHECK(tenant == 1);
+  CHECK(everything == 0);
+  watch.seen(6, SettleScope::TenantMemory);
+  CHECK(everything == 0);
+  watch.seen(5);
+  CHECK(tenant == 1);
+  CHECK(everything == 1);
+}
+
+TEST_CASE("settle watch: epochs wrap") {
+  constexpr std::uint32_t kLast = ~std::uint32_t{0};
+  const SettleScope scope = GENERATE(SettleScope::Everything, SettleScope::TenantMemory);
+  SettleWatch watch;
+  int before = 0;
+  int after = 0;
+  watch.issued();
+  watch.when_settled([&] { ++before; }, scope);
+  watch.stamp(watch.unstamped(), kLast);
+  watch.when_settled([&] { ++after; }, scope);
+  watch.stamp(watch.unstamped(), 1);
+  watch.seen(kLast - 1, scope);
+  CHECK(before == 0);
+  watch.seen(0, scope);
+  CHECK(before == 1);
+  CHECK(after == 0);
+  watch.seen(2, scope);
+  CHECK(after == 1);
+}
+
 TEST_CASE("settle watch: after the device is lost no waiter is called") {
   SettleWatch watch;
   int told = 0;
