@@ -95,6 +95,7 @@ class CudaBackend final : public Backend {
 
   /// The number of graphs, for tests and benchmarks.
   std::size_t graph_count() const { return cuda_->runner->graph_count(); }
+  void forget_graphs() { cuda_->runner->forget_graphs(); }
 
  private:
   /// Scratch that the backend hands out, and room on the host for a row of logits.

@@ -164,7 +164,8 @@ void StepRunner::handle_graph_failure(const Error& why) {
 void StepRunner::record(const KernelLaunch& launch, std::uint16_t layer) {
   const std::size_t segment = layer / std::max(1u, options_.segment_layers);
   if (segments_.size() <= segment) segments_.resize(segment + 1);
-  segments_[segment].push_back(launch);
+  const std::uint32_t times = options_.times_recorded ? options_.times_recorded(launch, layer) : 1;
+  segments_[segment].insert(segments_[segment].end(), times, launch);
 }
 
 /// Builds the graph on a separate thread while this thread polls.

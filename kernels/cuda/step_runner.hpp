@@ -46,6 +46,8 @@ struct CudaOptions {
   /// Called once, on the engine's thread, with the driver's error, if no graph can be made and the
   /// backend launches kernels one by one.
   std::function<void(const Error&)> on_graphs_unavailable = {};
+  /// For measurements: how often a graph contains a launch of a layer; empty: once.
+  std::function<std::uint32_t(const KernelLaunch& launch, std::uint16_t layer)> times_recorded = {};
 };
 
 class StepRunner {
@@ -58,6 +60,8 @@ class StepRunner {
   const StepMemory& step() const { return step_memory_; }
   device::KernelGate gate() const { return step_memory_.gate(launcher_->mirror()); }
   std::size_t graph_count() const { return graphs_.size(); }
+  /// Later steps are recorded again. Call it between steps.
+  void forget_graphs() { graphs_.clear(); }
 
   /// Backend::prepare_steps; `record` runs before each graph is made.
   std::size_t prepare(const GateSet& gates, const std::function<void()>& record);

@@ -38,7 +38,24 @@ struct CaseName {
 
 /// Shapes with targets come first, because the time may run out.
 constexpr CaseName kCases[] = {
-    {"7b", Mix::Q4KM}, {"7b", Mix::F16}, {"0.5b", Mix::Q8}, {"0.5b", Mix::F16}, {"7b", Mix::Q8}};
+    {"7b", Mix::Q4KM}, {"7b", Mix::Q8}, {"7b", Mix::F16}, {"0.5b", Mix::Q8}, {"0.5b", Mix::F16}};
+
+/// Reports the fixed time per layer and the rate of steps of the 7B shape, from its two formats.
+void report_fit(StageReport& report, const Int8Steps& steps, std::uint32_t layers) {
+  const auto small = steps.find("7b Q4_K_M");
+  const auto large = steps.find("7b Q8_0");
+  if (small == steps.end() || large == steps.end()) return;
+  for (const auto& [batch, cost] : small->second) {
+    const StepFit fit = fit_steps(cost, large->second.at(batch));
+    const double fixed_us = fit.fixed_seconds / layers * 1e6;
+    report.add_row(
+        "fit", {{"batch", batch}, {"fixed_us", fixed_us}, {"tb_per_s", fit.bytes_per_s / 1e12}},
+        judged(
+            fmt::format("7b in int8, batch {}: a step of two formats", batch),
+            fmt::format("{:.1f} us fixed per layer, {:.2f} TB/s", fixed_us, fit.bytes_per_s / 1e12),
+            std::nullopt));
+  }
+}
 
 }  // namespace
 
@@ -66,9 +83,12 @@ Result<void> check_bandwidth(const Settings& settings, StageReport& report) {
 Result<void> check_speed(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   const Rates rates = TRY(measure_rates(settings, *card));
+  Int8Steps int8_steps;
   for (const CaseName& wanted : kCases) {
     const BenchCase one = TRY(make_case(settings, wanted.shape, wanted.mix));
-    report_failure(report, one.title + " decode", bench_decode(report, *card, one, rates));
+    report_failure(report, one.title + " decode",
+                   bench_decode(report, *card, one, rates, int8_steps));
+    if (one.title == "7b Q8_0") report_fit(report, int8_steps, one.shape.layers);
     record_card_state(settings, report, *card, "after " + one.title + " decode");
     report_failure(report, one.title + " prefill",
                    bench_prefill(settings, report, *card, one, rates));

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <vector>
 
 #include "tests/checks/gpu_check/card_placement.hpp"
 #include "tests/checks/gpu_check/shape_file.hpp"
 #include "tests/checks/gpu_check/stages.hpp"
+#include "tests/checks/gpu_check/step_times.hpp"
 
 namespace leasehold::gpu_check {
 
@@ -26,6 +28,7 @@ class BenchModel {
   Result<void> prefill_beside(std::uint32_t count, std::uint32_t context);
   /// Prefills `count` rows of the first sequence, starting at `from`.
   Result<void> prefill(std::uint32_t from, std::uint32_t count);
+  void forget_graphs() { placement_->forget_graphs(); }
 
  private:
   BenchModel(std::unique_ptr<CardPlacement> placement, std::unique_ptr<LocalModel> model)
@@ -106,9 +109,13 @@ inline std::optional<Target> at_most(bool has_target, double most, double share)
   return Target{.limit = {.max = 100 * most}, .value = 100 * share, .unit = "%"};
 }
 
+/// The steps of the 7B shape in int8 by format and batch, for the fit of check_speed.
+using Int8Steps = std::map<std::string, std::map<std::uint32_t, StepCost>>;
+
 /// Measures tokens per second with and without graphs and gates, and the cost of gates.
-Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
-                          const Rates& rates);
+/// Adds the steps in int8 to `int8_steps`.
+Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one, const Rates& rates,
+                          Int8Steps& int8_steps);
 /// Measures the rate at which one matmul of each weight format and arithmetic reads its weights.
 Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
                           const Rates& rates);

@@ -197,8 +197,8 @@ void report_rates(StageReport& report, const Rates& rates) {
                               rates.host_gate_s * 1e9, rates.card_gate_s * 1e9));
 }
 
-Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
-                          const Rates& rates) {
+Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one, const Rates& rates,
+                          Int8Steps& int8_steps) {
   using cuda::GraphUse;
   std::map<GraphUse, StepTimes> times;
   for (const GraphUse graphs : {GraphUse::Gated, GraphUse::Plain, GraphUse::None}) {
@@ -209,7 +209,11 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
   for (const KvType kv_type : {KvType::F16, KvType::Q8_0}) {
     if (!one.is_quantised) continue;
     const StepMode mode{.arithmetic = Arithmetic::Int8, .kv_type = kv_type};
-    report_steps(report, one, rates, mode, TRY(time_steps(card, one, mode)));
+    const StepTimes in_int8 = TRY(time_steps(card, one, mode));
+    report_steps(report, one, rates, mode, in_int8);
+    if (kv_type != KvType::F16) continue;
+    for (const auto& [batch, time] : in_int8)
+      int8_steps[one.title][batch] = {floor_bytes(one, kv_type, batch), time.seconds};
   }
   report_gate_cost(report, one, rates, times);
   return {};

@@ -40,7 +40,9 @@ Card::Filling filling_for(TensorType type, std::uint64_t seed) {
 
 Result<std::unique_ptr<Backend>> CardPlacement::make_backend(const BackendLimits& limits,
                                                              const ThreadGate& gate) {
-  return TRY(cuda::CudaBackend::create(card_->context(), limits, gate, options_));
+  auto made = TRY(cuda::CudaBackend::create(card_->context(), limits, gate, options_));
+  backend_ = made.get();
+  return made;
 }
 
 Result<LeasedMapping> CardPlacement::allocate(std::size_t size_bytes) {

@@ -27,9 +27,13 @@ class CardPlacement final : public LocalPlacement {
   /// same as for real weights.
   Result<std::optional<LeasedMapping>> make_weights(const WeightsLayout& layout) override;
 
+  /// The next step of the newest backend makes a graph again. Precondition: that backend lives.
+  void forget_graphs() { backend_->forget_graphs(); }
+
  private:
   Card* card_;
   cuda::CudaOptions options_;
+  cuda::CudaBackend* backend_ = nullptr;  // the newest
   WeightsSource weights_;
 };
 

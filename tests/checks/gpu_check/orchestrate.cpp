@@ -35,17 +35,19 @@ struct StageRow {
 };
 
 /// The stages in the order of execution.
-constexpr std::array<StageRow, 12> kStages{{{"machine", check_machine, 0.02},
+constexpr std::array<StageRow, 14> kStages{{{"machine", check_machine, 0.02},
                                             {"bits", check_bits, 0.06},
                                             {"kills", check_kills, 0.06},
-                                            {"clocks", check_clocks, 0.20},
+                                            {"clocks", check_clocks, 0.18},
                                             {"bandwidth", check_bandwidth, 0.06},
                                             {"speed", check_speed, 0.27},
+                                            {"launches", check_launches, 0.06},
+                                            {"peers", check_peers, 0.09},
                                             {"probe", probe, 0.04},
-                                            {"correctness", check_correctness, 0.12},
-                                            {"gate", check_gate, 0.08},
-                                            {"swap", check_swap, 0.03},
-                                            {"memcheck", run_memcheck, 0.03},
+                                            {"correctness", check_correctness, 0.05},
+                                            {"gate", check_gate, 0.04},
+                                            {"swap", check_swap, 0.02},
+                                            {"memcheck", run_memcheck, 0.02},
                                             {"racecheck", run_racecheck, 0.03}}};
 
 /// The runs for sanitizers and profilers. They are not stages of a report.

@@ -67,6 +67,12 @@ Result<void> check_bandwidth(const Settings& settings, StageReport& report);
 /// Measures decoding, batches and prefill of real shapes.
 Result<void> check_speed(const Settings& settings, StageReport& report);
 
+/// Counts the launches of a layer and measures each of them within a graph.
+Result<void> check_launches(const Settings& settings, StageReport& report);
+
+/// Runs peers.py, which times PyTorch's kernels, and compares with the stage speed if it ran.
+Result<void> check_peers(const Settings& settings, StageReport& report);
+
 /// Finds out what the GPU supports.
 Result<void> probe(const Settings& settings, StageReport& report);
 Result<void> probe_sharing(const Settings& settings, StageReport& report, Card& card);

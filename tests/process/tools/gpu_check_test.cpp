@@ -9,6 +9,7 @@
 
 #include "common/errc.hpp"
 #include "ipc/cuda/driver.hpp"
+#include "tests/checks/gpu_check/step_times.hpp"
 #include "tests/process/tools/program_run.hpp"
 #include "tests/support/fake_cuda/card_state.hpp"
 
@@ -129,10 +130,13 @@ void check_stages(const Json& report) {
   std::vector<std::string> stages;
   for (const Json& one : report.at("stages")) stages.push_back(one.at("stage"));
   CHECK(stages == std::vector<std::string>{"machine", "bits", "kills", "clocks", "bandwidth",
-                                           "speed", "probe", "correctness", "gate", "swap",
-                                           "memcheck", "racecheck"});
+                                           "speed", "launches", "peers", "probe", "correctness",
+                                           "gate", "swap", "memcheck", "racecheck"});
   CHECK(numbers_of(report, "machine").at("card").contains("driver"));
   CHECK(numbers_of(report, "kills").at("processes_share_memory") == true);
+  const Json launches = numbers_of(report, "launches").at("launches").at(0);
+  CHECK(launches.at("of_layer") == launches.at("times").size());
+  CHECK(launches.at("of_step") > 2 * launches.at("times").size());
   const Json probed = numbers_of(report, "probe");
   CHECK(probed.at("conditional_nodes") == true);
   CHECK(probed.at("programmatic_edges") == (LEASEHOLD_CUDA_EDGE_DATA ? 3 : 0));
@@ -223,6 +227,51 @@ TEST_CASE("gpu-check: clocks and power are recorded, and kernels are loaded as b
   CHECK(recorded.at("sm_mhz") == "1980");
   CHECK(recorded.at("watt") == "412.50");
   CHECK(recorded.at("throttle") == "EAGER");  // the stage's environment
+}
+
+TEST_CASE("gpu-check: PyTorch's speeds are compared with those of the stage speed") {
+  CardRun run;
+  const fs::path out = run.folders.root / "report";
+  fs::create_directories(out);
+  std::ofstream(out / "speed.json") << R"({"numbers": {"decode": [
+            {"model": "7b Q8_0", "arithmetic": "int8", "mode": "gated graph", "batch": 8,
+             "tokens_per_s": 1600}]}})";
+  const Script python(run.folders.root / "scripts", "python3",
+                      "while [ \"$1\" != --out ]; do shift; done\n"
+                      "echo '{\"torch\": \"9.9\", \"peers\": ["
+                      "{\"kind\": \"int8\", \"rows\": 8, \"seconds\": 0.004, "
+                      "\"bytes\": 8e9, \"flop\": 1e12}, "
+                      "{\"kind\": \"bf16\", \"rows\": 8, \"seconds\": 0.004}, "
+                      "{\"kind\": \"int4\", \"rows\": 1, \"missing\": \"no kernel\"}]}' > \"$2\"");
+
+  CHECK(run.finish("peers") == 0);
+
+  const Json numbers = numbers_of(run.folders.report(), "peers");
+  CHECK(numbers.at("torch") == "9.9");
+  CHECK(numbers.at("peers").at(0).at("ratio") == Approx(0.8));
+  CHECK_FALSE(numbers.at("peers").at(1).contains("ratio"));
+  CHECK(run.output.find("2000 tokens/s, 2.00 TB/s, 250 TFLOP/s; ours / theirs 0.80") !=
+        std::string::npos);
+  CHECK(run.output.find("no kernel") != std::string::npos);
+}
+
+TEST_CASE("gpu-check: without PyTorch the comparison is unknown, and says what is missing") {
+  CardRun run;
+  const Script python(
+      run.folders.root / "scripts", "python3",
+      "exec /usr/bin/python3 " + source_dir() + "/tests/checks/gpu_check/peers.py \"$2\" \"$3\"");
+  const Variable no_modules("PYTHONPATH", run.folders.root / "modules");
+  fs::create_directories(run.folders.root / "modules");
+  std::ofstream(run.folders.root / "modules" / "torch.py") << "raise ImportError('none here')\n";
+  CHECK(run.finish("peers") == 0);
+  CHECK(run.output.find("exit code 3: PyTorch is missing (none here)") != std::string::npos);
+}
+
+TEST_CASE("gpu-check: two formats give the fixed time of a step and its rate") {
+  constexpr auto kFit = gpu_check::fit_steps({.bytes = 4.27e9, .seconds = 3378e-6},
+                                             {.bytes = 7.29e9, .seconds = 4049e-6});
+  CHECK(kFit.bytes_per_s == Approx(4.50e12).epsilon(0.001));
+  CHECK(kFit.fixed_seconds == Approx(2429e-6).epsilon(0.001));
 }
 
 TEST_CASE("gpu-check: the script packs report, table and logs as one archive of few files") {
