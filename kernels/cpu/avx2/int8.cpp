@@ -58,22 +58,16 @@ template <TensorType kType, int kRows>
   static_assert(kFormat.high_bits == 0);
   __m256i codes[4];
   load_strip<kFormat.low_bits, 0>(half_block + kFormat.low_at(), nullptr, strip, codes);
-#pragma GCC unroll 2
-  for (int begin = 0; begin < 4; begin += 2) {
-    compute_now<kRows>(codes[begin]);
-    compute_now<kRows>(codes[begin + 1]);
-    const SignedElements two[] = {signed_elements<kType>(codes[begin]),
-                                  signed_elements<kType>(codes[begin + 1])};
+#pragma GCC unroll 4
+  for (int quad = 0; quad < 4; ++quad) {
+    compute_now<kRows>(codes[quad]);
+    const SignedElements signed_codes = signed_elements<kType>(codes[quad]);
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const std::int8_t* from = x[r].q + first + strip * kInt8Strip + begin * 4;
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i) {
-        const __m256i q = broadcast_word(from + i * 4);
-        const __m256i pairs =
-            _mm256_maddubs_epi16(two[i].magnitudes, _mm256_sign_epi8(q, two[i].elements));
-        sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
-      }
+      const __m256i q = broadcast_word(x[r].q + first + strip * kInt8Strip + quad * 4);
+      const __m256i pairs =
+          _mm256_maddubs_epi16(signed_codes.magnitudes, _mm256_sign_epi8(q, signed_codes.elements));
+      sums[r] = _mm256_add_epi32(sums[r], _mm256_madd_epi16(pairs, factors));
       compute_now<kRows>(sums[r]);
     }
   }
@@ -96,9 +90,14 @@ template <TensorType kType, int kRows>
     sums[r] = kOffset == 0 ? _mm256_setzero_si256()
                            : _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2),
                                                _mm256_set1_epi16(static_cast<short>(-kOffset)));
+  // A branch between the strips would move the sums of eight rows to memory.
+  constexpr std::uint32_t kRequestedFirst = kRows == 8 && kFormat.low_bits == 8 ? 2 : 0;
+#pragma GCC unroll 2
+  for (std::uint32_t strip = 0; strip < kRequestedFirst; ++strip)
+    if (half == 0) prefetch_strip<kType>(block, strip);
 #pragma GCC unroll 2
   for (std::uint32_t strip = 0; strip < 2; ++strip) {
-    if (half == 0) prefetch_strip<kType>(block, strip);
+    if (half == 0 && strip >= kRequestedFirst) prefetch_strip<kType>(block, strip);
     add_strip<kType, kRows>(block + half * kHalfPlane, strip, x, std::size_t{b} * kFormat.elements,
                             ones, sums);
   }
@@ -164,12 +163,21 @@ template <TensorType kType, int kRows>
   }
 }
 
+/// The same with eight rows of Q8_0, apart from the other functions: together, the compiler spills
+/// sums.
+[[gnu::noinline, gnu::target("avx2,fma,f16c")]] void dot_chunk_apart(
+    const std::byte* group, Span32 blocks, std::uint32_t half, const RoundedRow* x, float* out) {
+  dot_chunk_rows<TensorType::Q8_0, 8>(group, blocks, half, x, out);
+}
+
 /// Multiplies chunk by chunk, so that memory supplies each chunk once for all rows.
 template <TensorType kType>
 [[gnu::target("avx2,fma,f16c")]] void dot_group(const std::byte* group, std::uint32_t n_in,
                                                 const RoundedRow* x, std::uint32_t n_rows,
                                                 float* out) {
-  constexpr bool kHasTable = group_format(kType).table != CodeTable::None;
+  constexpr GroupFormat kFormat = group_format(kType);
+  // More rows than four share codes that take several instructions to load.
+  constexpr bool kTakesEight = kFormat.table != CodeTable::None || kFormat.has_wide_codes();
   const std::uint32_t n_blocks = n_in / group_format(kType).elements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
@@ -177,11 +185,14 @@ template <TensorType kType>
     for (std::uint32_t done = 0; done < n_rows;) {
       const std::uint32_t left = n_rows - done;
       const std::uint32_t few = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-      const std::uint32_t now = kHasTable && left >= 8 ? 8 : few;
+      const std::uint32_t now = kTakesEight && left >= 8 ? 8 : few;
       float* to = out + std::size_t{done} * kGroupRows;
       for (std::uint32_t half = 0; half < 2; ++half) {
-        if constexpr (kHasTable)
+        if constexpr (kType == TensorType::Q8_0) {
+          if (now == 8) dot_chunk_apart(group, blocks, half, x + done, to);
+        } else if constexpr (kTakesEight) {
           if (now == 8) dot_chunk_rows<kType, 8>(group, blocks, half, x + done, to);
+        }
         if (now == 4) dot_chunk_rows<kType, 4>(group, blocks, half, x + done, to);
         if (now == 2) dot_chunk_rows<kType, 2>(group, blocks, half, x + done, to);
         if (now == 1) dot_chunk_rows<kType, 1>(group, blocks, half, x + done, to);
