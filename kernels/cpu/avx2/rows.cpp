@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/cpu/avx2/lanes.hpp"
 #include "kernels/cpu/dot_weights.hpp"
@@ -22,24 +23,44 @@ constexpr int parts_at_once(int dots) {
   return dots <= 3 ? 4 : dots <= 6 ? 2 : 1;
 }
 
-/// Elements of a row that are multiplied with the inputs before the next elements: both sides stay
-/// in the L1 cache meanwhile.
-constexpr std::size_t kChunk = 1024;
+/// Returns how many elements of the rows are multiplied with all inputs of a tile before the next
+/// elements: the chunks of six rows and of four inputs stay in the L1 cache meanwhile. Rows with
+/// one input are read in order.
+std::size_t chunk_of(const DotTile& tile) {
+  const std::size_t most = tile.type == TensorType::F32 ? 640 : 1024;
+  if (tile.n <= most || tile.n_inputs == 1) return tile.n;
+  const std::size_t chunks = (tile.n + most - 1) / most;
+  return ((tile.n + chunks - 1) / chunks + kSumLanes - 1) / kSumLanes * kSumLanes;
+}
+
+/// A chunk of the rows and inputs of a tile.
+struct Chunk {
+  DotTile rows;
+  bool is_first;
+  bool is_last;  ///< Others have no tail.
+  Lanes* lanes;  ///< [kDotOutputs, kDotInputs]: of the dots.
+};
 
 /// Weight rows, inputs, and the lanes of their dots.
 template <class Element, int kOutputs, int kInputs>
 struct Operands {
   const Element* w[kOutputs];
   const float* x[kInputs];
-  Lanes lanes[kOutputs][kInputs];
+  Lanes (*lanes)[kInputs];  // [kOutputs]
+
+  Operands(const Chunk& chunk, std::uint32_t output, std::uint32_t input)
+      : lanes(reinterpret_cast<Lanes (*)[kInputs]>(chunk.lanes + std::size_t{output} * kDotInputs +
+                                                   input * kOutputs)) {
+    for (int o = 0; o < kOutputs; ++o) w[o] = weights_as<Element>(chunk.rows, output + o);
+    for (int i = 0; i < kInputs; ++i) x[i] = chunk.rows.x[input + i];
+  }
 };
 
-/// Adds elements [begin, end), whole steps of 32, to kParts registers of each dot's lanes, from
-/// part `part` on.
+/// Adds the whole steps of 32 to kParts registers of each dot's lanes, from part `part` on.
 template <int kParts, class Element, int kOutputs, int kInputs>
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_products(
-    Operands<Element, kOutputs, kInputs>& to, std::size_t begin, std::size_t end,
-    std::uint32_t part, NextRows& next) {
+    const Chunk& chunk, const Operands<Element, kOutputs, kInputs>& of, std::uint32_t part,
+    NextRows& next) {
   __m256 sums[kParts][kOutputs][kInputs];
 #pragma GCC unroll 4
   for (int p = 0; p < kParts; ++p)
@@ -47,18 +68,19 @@ template <int kParts, class Element, int kOutputs, int kInputs>
     for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
       for (int i = 0; i < kInputs; ++i)
-        sums[p][o][i] = begin == 0 ? _mm256_setzero_ps() : to.lanes[o][i].part[part + p];
+        sums[p][o][i] = chunk.is_first ? _mm256_setzero_ps() : of.lanes[o][i].part[part + p];
   NextRows requests = next;
-  for (std::size_t at = begin + part * kWidth; at < end; at += kSumLanes) {
+  const std::size_t end = chunk.rows.n / kSumLanes * kSumLanes;
+  for (std::size_t at = part * kWidth; at < end; at += kSumLanes) {
     requests.step();
 #pragma GCC unroll 4
     for (int p = 0; p < kParts; ++p) {
       __m256 weights[kOutputs];
 #pragma GCC unroll 3
-      for (int o = 0; o < kOutputs; ++o) weights[o] = load8(to.w[o] + at + p * kWidth);
+      for (int o = 0; o < kOutputs; ++o) weights[o] = load8(of.w[o] + at + p * kWidth);
 #pragma GCC unroll 4
       for (int i = 0; i < kInputs; ++i) {
-        const __m256 input = load8(to.x[i] + at + p * kWidth);
+        const __m256 input = load8(of.x[i] + at + p * kWidth);
 #pragma GCC unroll 3
         for (int o = 0; o < kOutputs; ++o)
           sums[p][o][i] = _mm256_fmadd_ps(weights[o], input, sums[p][o][i]);
@@ -71,7 +93,7 @@ template <int kParts, class Element, int kOutputs, int kInputs>
 #pragma GCC unroll 3
     for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
-      for (int i = 0; i < kInputs; ++i) to.lanes[o][i].part[part + p] = sums[p][o][i];
+      for (int i = 0; i < kInputs; ++i) of.lanes[o][i].part[part + p] = sums[p][o][i];
 }
 
 /// The steps + 16 and + 8 of the fold.
@@ -112,42 +134,65 @@ template <int kInputs>
   }
 }
 
-/// Computes the dots of kOutputs weight rows from `first_output` on with kInputs inputs from
-/// `first_input` on.
+/// Adds a chunk to the dots of kOutputs weight rows from `output` on with kInputs inputs from
+/// `input` on. The last chunk's lanes are folded.
 template <class Element, int kOutputs, int kInputs>
-[[gnu::target("avx2,fma,f16c")]] void dot_block(const DotTile& tile, std::uint32_t first_output,
-                                                std::uint32_t first_input, NextRows& next,
+[[gnu::target("avx2,fma,f16c")]] void dot_block(const Chunk& chunk, std::uint32_t output,
+                                                std::uint32_t input, NextRows& next,
                                                 DotProducts& out) {
   constexpr int kParts = parts_at_once(kOutputs * kInputs);
-  Operands<Element, kOutputs, kInputs> to;
-  for (int o = 0; o < kOutputs; ++o) to.w[o] = weights_as<Element>(tile, first_output + o);
-  for (int i = 0; i < kInputs; ++i) to.x[i] = tile.x[first_input + i];
-  const std::size_t whole = tile.n / kSumLanes * kSumLanes;
-  std::size_t begin = 0;
-  do {
-    const std::size_t end = kParts < 4 ? std::min(begin + kChunk, whole) : whole;
-    for (std::uint32_t part = 0; part < 4; part += kParts)
-      add_products<kParts>(to, begin, end, part, next);
-    begin = end;
-  } while (begin < whole);
+  const Operands<Element, kOutputs, kInputs> of(chunk, output, input);
+  for (std::uint32_t part = 0; part < 4; part += kParts)
+    add_products<kParts>(chunk, of, part, next);
+  if (!chunk.is_last) return;
+  const std::size_t tail = chunk.rows.n % kSumLanes;
+  const std::size_t whole = chunk.rows.n - tail;
   for (int o = 0; o < kOutputs; ++o) {
-    for (int i = 0; whole != tile.n && i < kInputs; ++i)
-      add_tail(to.lanes[o][i], to.w[o] + whole, to.x[i] + whole, tile.n - whole);
-    const std::uint32_t output = first_output + o;
-    fold_dots(to.lanes[o], output % kDotOutputGroup, out[output / kDotOutputGroup] + first_input);
+    for (int i = 0; tail > 0 && i < kInputs; ++i)
+      add_tail(of.lanes[o][i], of.w[o] + whole, of.x[i] + whole, tail);
+    const std::uint32_t to = output + o;
+    fold_dots(of.lanes[o], to % kDotOutputGroup, out[to / kDotOutputGroup] + input);
   }
 }
 
 template <class Element, int kOutputs>
-[[gnu::target("avx2,fma,f16c")]] void dot_outputs(const DotTile& tile, std::uint32_t first_output,
-                                                  NextRows& next, DotProducts& out) {
-  for (std::uint32_t done = 0; done < tile.n_inputs; done += kInputsAtOnce) {
-    const std::uint32_t now = std::min(kInputsAtOnce, tile.n_inputs - done);
-    if (now == 4) dot_block<Element, kOutputs, 4>(tile, first_output, done, next, out);
-    if (now == 3) dot_block<Element, kOutputs, 3>(tile, first_output, done, next, out);
-    if (now == 2) dot_block<Element, kOutputs, 2>(tile, first_output, done, next, out);
-    if (now == 1) dot_block<Element, kOutputs, 1>(tile, first_output, done, next, out);
+[[gnu::target("avx2,fma,f16c")]] void dot_inputs(const Chunk& chunk, std::uint32_t output,
+                                                 std::uint32_t input, NextRows& next,
+                                                 DotProducts& out) {
+  switch (chunk.rows.n_inputs - input) {
+    case 1:
+      return dot_block<Element, kOutputs, 1>(chunk, output, input, next, out);
+    case 2:
+      return dot_block<Element, kOutputs, 2>(chunk, output, input, next, out);
+    case 3:
+      return dot_block<Element, kOutputs, 3>(chunk, output, input, next, out);
+    default:
+      return dot_block<Element, kOutputs, kInputsAtOnce>(chunk, output, input, next, out);
   }
+}
+
+/// Adds a chunk to all dots of a tile. With one input, memory is the limit, and memory is fastest
+/// when rows are read one after the other.
+template <class Element>
+[[gnu::target("avx2,fma,f16c")]] void dot_chunk(const Chunk& chunk, NextRows& next,
+                                                DotProducts& out) {
+  const auto [n_inputs, n_outputs] = std::pair(chunk.rows.n_inputs, chunk.rows.n_outputs);
+  for (std::uint32_t i = 0; i < n_inputs; i += kInputsAtOnce) {
+    std::uint32_t o = 0;
+    for (; n_inputs > 1 && o + kOutputsAtOnce <= n_outputs; o += kOutputsAtOnce)
+      dot_inputs<Element, kOutputsAtOnce>(chunk, o, i, next, out);
+    for (; o < n_outputs; ++o) dot_inputs<Element, 1>(chunk, o, i, next, out);
+  }
+}
+
+/// Returns elements [begin, begin + n) of the tile's rows and inputs.
+DotTile part_of(const DotTile& tile, std::size_t begin, std::size_t n) {
+  DotTile part = tile;
+  part.n = n;
+  const std::size_t skipped_bytes = begin * block_shape(tile.type).size_bytes;
+  for (std::uint32_t o = 0; o < tile.n_outputs; ++o) part.weights[o] += skipped_bytes;
+  for (std::uint32_t i = 0; i < tile.n_inputs; ++i) part.x[i] += begin;
+  return part;
 }
 
 /// How often dots go through the weights of a tile.
@@ -202,17 +247,20 @@ template <Activation kActivation>
 }  // namespace
 
 void dot_tile(const DotTile& tile, DotProducts& out) {
-  // With one input, memory is the limit, and memory is fastest when rows are read one after the
-  // other.
   const std::uint32_t outputs = tile.n_inputs == 1 ? 1 : kOutputsAtOnce;
   const std::uint32_t repeats = (tile.n_outputs + outputs - 1) / outputs;
   NextRows next(tile, passes_of(tile) * repeats, tile.n_inputs == 1);
-  with_element_of(tile.type, [&]<class Element>(std::type_identity<Element>) {
-    std::uint32_t done = 0;
-    for (; outputs > 1 && done + outputs <= tile.n_outputs; done += outputs)
-      dot_outputs<Element, kOutputsAtOnce>(tile, done, next, out);
-    for (; done < tile.n_outputs; ++done) dot_outputs<Element, 1>(tile, done, next, out);
-  });
+  Lanes lanes[kDotOutputs * kDotInputs];
+  const std::size_t length = chunk_of(tile);
+  std::size_t begin = 0;
+  do {
+    const std::size_t end = std::min(begin + length, tile.n);
+    const Chunk chunk{part_of(tile, begin, end - begin), begin == 0, end == tile.n, lanes};
+    with_element_of(tile.type, [&]<class Element>(std::type_identity<Element>) {
+      dot_chunk<Element>(chunk, next, out);
+    });
+    begin = end;
+  } while (begin < tile.n);
 }
 
 namespace {
