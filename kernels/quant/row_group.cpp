@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "kernels/quant/element.hpp"
 #include "kernels/quant/file_quads.hpp"
@@ -80,6 +81,31 @@ constexpr std::size_t kHalvesAt = kType == TensorType::Q2_K   ? Q2KFields::kD
                                   : kType == TensorType::Q6_K ? Q6KFields::kD
                                                               : 0;
 
+/// The word of a plane of kBits per element that has the codes of a row of a block, from bit kShift
+/// on. All places are constants.
+template <TensorType kType, std::uint32_t kBits, std::uint32_t kShift, std::uint32_t kPlane>
+[[gnu::always_inline]] inline std::uint32_t plane_word(const std::byte* from) {
+  constexpr std::uint32_t kPerPlane = 8 / kBits;
+  return [&]<std::uint32_t... kAt>(std::integer_sequence<std::uint32_t, kAt...>) {
+    return (((file::codes<kType>(from, (kPlane * kPerPlane + kAt) * kQuad) >> kShift &
+              plane_bits_of(kBits, 0, kAt).mask)
+             << plane_bits_of(kBits, 0, kAt).shift) |
+            ...);
+  }(std::make_integer_sequence<std::uint32_t, kPerPlane>());
+}
+
+/// Stores each word of a row in the planes once.
+template <TensorType kType, std::uint32_t kBits, std::uint32_t kShift>
+[[gnu::always_inline]] inline void put_planes(const std::byte* from, std::uint32_t row,
+                                              std::byte* planes) {
+  const auto put = [&](std::uint32_t plane, std::uint32_t word) {
+    std::memcpy(planes + std::size_t{plane} * kPlaneBytes + row * kQuad, &word, sizeof word);
+  };
+  [&]<std::uint32_t... kPlane>(std::integer_sequence<std::uint32_t, kPlane...>) {
+    (put(kPlane, plane_word<kType, kBits, kShift, kPlane>(from)), ...);
+  }(std::make_integer_sequence<std::uint32_t, group_format(kType).elements * kBits / 32>());
+}
+
 template <TensorType kType>
 void interleave_block(const std::byte* from, std::uint32_t row, std::byte* to) {
   constexpr GroupFormat kFormat = group_format(kType);
@@ -87,19 +113,21 @@ void interleave_block(const std::byte* from, std::uint32_t row, std::byte* to) {
   if constexpr (kFormat.has_min)
     std::memcpy(to + (kGroupRows + row) * kHalfBytes, from + kHalvesAt<kType> + kHalfBytes,
                 kHalfBytes);
-  if constexpr (kFormat.has_sub_blocks())
-    for (std::uint32_t quad = 0; quad < kFormat.n_numbers / kQuad; ++quad) {
+  if constexpr (kFormat.has_sub_blocks()) {
+    const auto put = [&]<std::uint32_t kFirst> {
       std::uint32_t numbers = 0;
+#pragma GCC unroll 4
       for (std::uint32_t i = 0; i < kQuad; ++i)
-        numbers |= file::number<kType>(from, quad * kQuad + i) << 8 * i;
-      put_numbers<kFormat>(to + kFormat.sub_scales_at(), row, quad, numbers);
-    }
-  for (std::uint32_t quad = 0; quad < kFormat.elements / kQuad; ++quad) {
-    const std::uint32_t codes = file::codes<kType>(from, quad * kQuad);
-    put_quad(to + kFormat.low_at(), kFormat.low_bits, row, quad, codes);
-    if constexpr (kFormat.high_bits != 0)
-      put_quad(to + kFormat.high_at(), kFormat.high_bits, row, quad, codes >> kFormat.low_bits);
+        numbers |= file::number<kType>(from, kFirst + i) << 8 * i;
+      put_numbers<kFormat>(to + kFormat.sub_scales_at(), row, kFirst / kQuad, numbers);
+    };
+    [&]<std::uint32_t... kNumbersQuad>(std::integer_sequence<std::uint32_t, kNumbersQuad...>) {
+      (put.template operator()<kNumbersQuad * kQuad>(), ...);
+    }(std::make_integer_sequence<std::uint32_t, kFormat.n_numbers / kQuad>());
   }
+  put_planes<kType, kFormat.low_bits, 0>(from, row, to + kFormat.low_at());
+  if constexpr (kFormat.high_bits != 0)
+    put_planes<kType, kFormat.high_bits, kFormat.low_bits>(from, row, to + kFormat.high_at());
 }
 
 template <TensorType kType>
