@@ -171,7 +171,7 @@ void add_compute_options(CLI::App& app, WorkerOptions& options, RawOptions& raw)
       ->check(CLI::IsMember({"auto", "cpu", "reference"}))
       ->capture_default_str();
   app.add_option("--simd", raw.simd, "SIMD path of the cpu backend; all give the same bits")
-      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx-vnni", "avx512", "amx"}))
+      ->check(CLI::IsMember({"auto", "scalar", "avx2", "avx-vnni", "avx512", "amx", "neon"}))
       ->capture_default_str();
   raw.threads = add_number_option(
       app, "--threads", options.threads,

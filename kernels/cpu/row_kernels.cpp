@@ -14,7 +14,7 @@ namespace leasehold {
 namespace {
 
 constexpr std::array<std::string_view, std::size(kSimdPaths)> kNames = {
-    "scalar", "avx2", "avx-vnni", "avx512", "amx"};
+    "scalar", "avx2", "avx-vnni", "avx512", "amx", "neon"};
 
 constexpr RowKernels kScalar{.dequantize_row = dequantize_row,
                              .dot_tile = scalar::dot_tile,

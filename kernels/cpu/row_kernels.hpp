@@ -20,11 +20,11 @@ namespace leasehold {
 struct ConvolvedChannels;  // kernels/recurrent_rows.hpp
 
 /// Ascending by preference: best_simd_path() returns the last usable one.
-enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512, Amx };
+enum class SimdPath : std::uint8_t { Scalar, Avx2, AvxVnni, Avx512, Amx, Neon };
 inline constexpr SimdPath kSimdPaths[] = {SimdPath::Scalar, SimdPath::Avx2, SimdPath::AvxVnni,
-                                          SimdPath::Avx512, SimdPath::Amx};
+                                          SimdPath::Avx512, SimdPath::Amx,  SimdPath::Neon};
 
-/// "scalar", "avx2", "avx-vnni", "avx512", "amx"
+/// "scalar", "avx2", "avx-vnni", "avx512", "amx", "neon"
 std::string_view name(SimdPath path);
 std::optional<SimdPath> simd_path_from_name(std::string_view text);
 

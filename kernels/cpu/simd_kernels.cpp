@@ -119,6 +119,8 @@ std::string_view missing_for(SimdPath path) {
       return has_avx2() && has_avx512() ? "" : "AVX2, AVX-512F or AVX-512DQ";
     case SimdPath::Amx:
       return has_avx2() ? amx::missing(amx::support()) : "AVX2";
+    case SimdPath::Neon:
+      return "ARM64";
   }
   return "a known name";
 }
@@ -132,6 +134,7 @@ bool passes_self_check(SimdPath path) {
 const RowKernels& row_kernels(SimdPath path) {
   switch (path) {
     case SimdPath::Scalar:
+    case SimdPath::Neon:
       break;
     case SimdPath::Avx2:
       return kAvx2;
@@ -142,7 +145,7 @@ const RowKernels& row_kernels(SimdPath path) {
     case SimdPath::Amx:
       return kAmx;
   }
-  expects(false, "a path other than the scalar one");
+  expects(false, "a path that this CPU has");
   std::unreachable();
 }
 

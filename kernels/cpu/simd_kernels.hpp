@@ -1,6 +1,6 @@
-/// The SIMD paths of the CPU that the build is for: simd_kernels.cpp on x86-64, no_simd_kernels.cpp
-/// on others. row_kernels.cpp calls these functions for every path except the scalar one, and
-/// declares their contracts.
+/// The SIMD paths of the CPU that the build is for: simd_kernels.cpp on x86-64, neon_kernels.cpp
+/// on ARM64, no_simd_kernels.cpp on others. row_kernels.cpp calls these functions for every path
+/// except the scalar one, and declares their contracts.
 #pragma once
 
 #include <string_view>

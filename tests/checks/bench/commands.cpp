@@ -46,7 +46,7 @@ void add_model(CLI::App& app, std::string& path) {
 
 void add_simd(CLI::App& app, std::string& simd, const char* help) {
   app.add_option("--simd", simd, help)
-      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx"}));
+      ->check(CLI::IsMember({"scalar", "avx2", "avx-vnni", "avx512", "amx", "neon"}));
 }
 
 void add_bin_dir(CLI::App& app, std::string& path) {

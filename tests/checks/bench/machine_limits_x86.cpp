@@ -154,6 +154,7 @@ double rate_of(ThreadPool& pool, double macs_each, void (*work)()) {
 ByteProducts byte_products(SimdPath path) {
   switch (path) {
     case SimdPath::Scalar:
+    case SimdPath::Neon:
       return ByteProducts::None;
     case SimdPath::Avx2:
       return ByteProducts::Vpmaddubsw;

@@ -134,7 +134,7 @@ def parse_options(arguments):
     parser.add_argument("--peer-tables", action="store_true", help="Read tables: the programs print no JSON lines")
     parser.add_argument("--model", action="append", required=True, help="GGUF model; repeatable")
     parser.add_argument("--threads", action="append", type=peer.in_range(1, 63), help="Compute threads; repeatable")
-    parser.add_argument("--simd", choices=["scalar", "avx2", "avx-vnni", "avx512", "amx"],
+    parser.add_argument("--simd", choices=["scalar", "avx2", "avx-vnni", "avx512", "amx", "neon"],
                         help="Our SIMD path; default: the fastest of this CPU. The peer's is that of its build")
     parser.add_argument("--prompt-tokens", type=peer.in_range(1, 2048), default=512, help="Tokens of the prompt")
     parser.add_argument("--decoded-tokens", type=peer.in_range(1, 2048), default=16, help="Tokens of each answer")
