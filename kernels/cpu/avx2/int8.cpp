@@ -91,7 +91,7 @@ template <TensorType kType, int kRows>
                            : _mm256_madd_epi16(broadcast_word(x[r].sums + b * 2),
                                                _mm256_set1_epi16(static_cast<short>(-kOffset)));
   // A branch between the strips would move the sums of eight rows to memory.
-  constexpr std::uint32_t kRequestedFirst = kRows == 8 && kFormat.low_bits == 8 ? 2 : 0;
+  constexpr std::uint32_t kRequestedFirst = kRows == 8 && kFormat.table == CodeTable::None ? 2 : 0;
 #pragma GCC unroll 2
   for (std::uint32_t strip = 0; strip < kRequestedFirst; ++strip)
     if (half == 0) prefetch_strip<kType>(block, strip);
@@ -163,11 +163,17 @@ template <TensorType kType, int kRows>
   }
 }
 
-/// The same with eight rows of Q8_0, apart from the other functions: together, the compiler spills
-/// sums.
+/// The same with eight rows, apart from the other functions: together, the compiler spills sums.
+template <TensorType kType>
 [[gnu::noinline, gnu::target("avx2,fma,f16c")]] void dot_chunk_apart(
     const std::byte* group, Span32 blocks, std::uint32_t half, const RoundedRow* x, float* out) {
-  dot_chunk_rows<TensorType::Q8_0, 8>(group, blocks, half, x, out);
+  dot_chunk_rows<kType, 8>(group, blocks, half, x, out);
+}
+
+/// True for types whose codes take several instructions to load: eight rows share them.
+constexpr bool takes_eight_rows(const GroupFormat& format) {
+  return format.table != CodeTable::None || format.high_bits != 0 || format.low_bits == 8 ||
+         format.has_sub_blocks();
 }
 
 /// Multiplies chunk by chunk, so that memory supplies each chunk once for all rows.
@@ -176,8 +182,7 @@ template <TensorType kType>
                                                 const RoundedRow* x, std::uint32_t n_rows,
                                                 float* out) {
   constexpr GroupFormat kFormat = group_format(kType);
-  // More rows than four share codes that take several instructions to load.
-  constexpr bool kTakesEight = kFormat.table != CodeTable::None || kFormat.has_wide_codes();
+  constexpr bool kTakesEight = takes_eight_rows(kFormat);
   const std::uint32_t n_blocks = n_in / group_format(kType).elements;
   const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
   for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
@@ -188,8 +193,8 @@ template <TensorType kType>
       const std::uint32_t now = kTakesEight && left >= 8 ? 8 : few;
       float* to = out + std::size_t{done} * kGroupRows;
       for (std::uint32_t half = 0; half < 2; ++half) {
-        if constexpr (kType == TensorType::Q8_0) {
-          if (now == 8) dot_chunk_apart(group, blocks, half, x + done, to);
+        if constexpr (kTakesEight && kFormat.table == CodeTable::None) {
+          if (now == 8) dot_chunk_apart<kType>(group, blocks, half, x + done, to);
         } else if constexpr (kTakesEight) {
           if (now == 8) dot_chunk_rows<kType, 8>(group, blocks, half, x + done, to);
         }
