@@ -6,12 +6,20 @@ namespace leasehold::control {
 namespace {
 
 constexpr std::size_t kFdCostBytes = 4096;
+/// Lines without descriptors are sent together up to about this size.
+constexpr std::size_t kMaxJoinedBytes = 64 * 1024;
 
 }  // namespace
 
 void Outbox::push(std::string line, std::vector<UniqueFd> fds) {
   cost_.set(cost_.bytes() + line.size() + fds.size() * kFdCostBytes);
-  lines_.push_back({.text = std::move(line), .fds = std::move(fds)});
+  const bool joins = !lines_.empty() && lines_.back().fds.empty() && fds.empty() &&
+                     lines_.back().text.size() < kMaxJoinedBytes;
+  if (joins) {
+    lines_.back().text += line;
+  } else {
+    lines_.push_back({.text = std::move(line), .fds = std::move(fds)});
+  }
 }
 
 Result<void> Outbox::flush(int socket) {

@@ -9,11 +9,13 @@
 
 #include "common/machine/close_on_exec.hpp"
 #include "common/machine/confined.hpp"
+#include "ipc/control/transport/send_batch.hpp"
 
 namespace leasehold::control {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;
+constexpr std::size_t kMaxBatchedBytes = 64 * 1024;
 constexpr int kMaxDrainReads = 64;
 /// The default limits of a receiver.
 constexpr std::size_t kMaxSentFds = Limits{}.max_fds;
@@ -285,11 +287,23 @@ void SocketPeer::send_notification(std::string line, Payload params) {
 void SocketPeer::send(std::string line, std::vector<UniqueFd> fds) {
   if (state_ == State::Closed || write_broken_) return;
   outbox_.push(std::move(line), std::move(fds));
-  if (!waits_writable_) flush();
+  if (!joins_batch() && !waits_writable_) flush();
   if (outbox_.cost_bytes() > inbox_.limits().max_queued_bytes) {
     finish({Errc::QueueFull,
             fmt::format("the other end does not read: {} bytes are unsent", outbox_.cost_bytes())});
   }
+}
+
+/// True if the line is sent at the end of the thread's batch.
+bool SocketPeer::joins_batch() {
+  SendBatch* const batch = SendBatch::current();
+  if (batch == nullptr || outbox_.cost_bytes() > kMaxBatchedBytes) return false;
+  batch->add(self());
+  return true;
+}
+
+void SocketPeer::send_batched() {
+  if (state_ != State::Closed && !waits_writable_ && !outbox_.empty()) flush();
 }
 
 void SocketPeer::flush() {

@@ -42,6 +42,8 @@ class SocketPeer final : public Peer {
   const Credentials& credentials() const override { return credentials_; }
   void close() override;
   void close_now() override;
+  /// Sends what a batch of this thread has collected.
+  void send_batched();
 
  private:
   enum class State { Open, Closing, Closed };  // Closing: only sends queued lines
@@ -70,6 +72,7 @@ class SocketPeer final : public Peer {
 
   void send_notification(std::string line, Payload params);
   void send(std::string line, std::vector<UniqueFd> fds);
+  bool joins_batch();
   void flush();
   void write_failed(Error why);
   void refuse_and_close(Error why, const Json& id = nullptr);

@@ -1,6 +1,11 @@
 // Lines that a peer's owner reads and writes itself.
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 
+#include "ipc/control/transport/send_batch.hpp"
 #include "peer_fixture.hpp"
 
 using namespace leasehold;
@@ -70,4 +75,44 @@ TEST_CASE("lines: a whole notification is sent as it is, and one that is too lon
   CHECK_FALSE(bench.other->read());
   bench.run_until_closed();
   CHECK(bench.seen.closed[0].code == Errc::MessageTooLarge);
+}
+
+TEST_CASE("lines: those of a batch are sent together when it ends") {
+  TakingPeer taking;
+  std::array<char, 4096> bytes{};
+  const auto arrived = [&](int flags) {
+    return ::recv(taking.other->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | flags);
+  };
+  {
+    const control::SendBatch batch;
+    const control::SendBatch inner;
+    taking.peer->notify("a", {});
+    taking.peer->notify("b", {});
+    CHECK(arrived(MSG_PEEK) < 0);
+  }
+  const ssize_t size_bytes = arrived(0);
+  REQUIRE(size_bytes > 0);
+  CHECK(std::count(bytes.begin(), bytes.begin() + size_bytes, '\n') == 2);
+}
+
+TEST_CASE("lines: a batch keeps the order of lines with and without descriptors") {
+  TakingPeer taking;
+  {
+    const control::SendBatch batch;
+    taking.peer->notify("a", {});
+    std::vector<UniqueFd> fds;
+    fds.push_back(memfd_with("x"));
+    taking.peer->notify("b", {.body = json::object(), .fds = std::move(fds)});
+    taking.peer->notify("c", {});
+  }
+  for (const char* method : {"a", "b", "c"})
+    CHECK(taking.other->read_required().at("method") == method);
+}
+
+TEST_CASE("lines: a batch that holds much of one peer is sent before it ends") {
+  TakingPeer taking;
+  const control::SendBatch batch;
+  taking.peer->notify("a", {.body = {{"text", std::string(100'000, 'x')}}, .fds = {}});
+  char byte = 0;
+  CHECK(::recv(taking.other->fd(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 1);
 }
