@@ -3,6 +3,8 @@
 #include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
+#include <iterator>
+#include <utility>
 
 #include "common/fault_point.hpp"
 #include "common/machine/process.hpp"
@@ -26,6 +28,12 @@ ExtentsCleared punched_entries(const ExtentObjects& extents) {
 HostMemory::HostMemory(boost::asio::io_context& io, MemoryStore& store) : io_(io), store_(store) {
   boost::asio::post(scrubber_, [] { set_thread_name("scrubber"); });
   boost::asio::post(clearer_, [] { set_thread_name("clearer"); });
+  boost::asio::post(counter_, [] { set_thread_name("counter"); });
+}
+
+HostMemory::~HostMemory() {
+  punch_collected();
+  scrubber_.join();
 }
 
 void HostMemory::clear_ahead(std::uint32_t count, std::size_t size_bytes) {
@@ -62,7 +70,7 @@ void HostMemory::add_cleared(Result<MemoryObject> object) {
 }
 
 void HostMemory::count_touched(std::move_only_function<void()> then) {
-  boost::asio::post(clearer_, [this, objects = store_.objects(), then = std::move(then)]() mutable {
+  boost::asio::post(counter_, [this, objects = store_.objects(), then = std::move(then)]() mutable {
     boost::asio::post(io_,
                       [this, bytes = touched_bytes(objects), then = std::move(then)]() mutable {
                         store_.set_touched_bytes(bytes);
@@ -76,7 +84,13 @@ void HostMemory::lend(std::vector<ExtentId> extents, std::size_t, OnFds on_fds) 
 }
 
 void HostMemory::punch(std::span<const ExtentId> extents) {
-  boost::asio::post(scrubber_, [objects = store_.objects_of(extents)] {
+  if (to_punch_.empty()) boost::asio::post(io_, [this] { punch_collected(); });
+  std::ranges::move(store_.objects_of(extents), std::back_inserter(to_punch_));
+}
+
+void HostMemory::punch_collected() {
+  if (to_punch_.empty()) return;
+  boost::asio::post(scrubber_, [objects = std::exchange(to_punch_, {})] {
     if (const auto punched = leasehold::punch(objects); !punched) {
       spdlog::error("could not punch extents error={} detail=\"{}\"", name(punched.error().code),
                     punched.error().detail);
@@ -85,15 +99,20 @@ void HostMemory::punch(std::span<const ExtentId> extents) {
   });
 }
 
+template <class Task>
+void HostMemory::scrub_in_order(Task task) {
+  punch_collected();
+  boost::asio::post(scrubber_, std::move(task));
+}
+
 void HostMemory::after_punches(std::move_only_function<void()> then) {
-  boost::asio::post(scrubber_, [this, then = std::move(then)]() mutable {
-    boost::asio::post(io_, std::move(then));
-  });
+  scrub_in_order(
+      [this, then = std::move(then)]() mutable { boost::asio::post(io_, std::move(then)); });
 }
 
 void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
-  boost::asio::post(scrubber_, [this, objects = store_.objects_of(extents),
-                                on_cleared = std::move(on_cleared)]() mutable {
+  scrub_in_order([this, objects = store_.objects_of(extents),
+                  on_cleared = std::move(on_cleared)]() mutable {
     boost::asio::post(
         io_, [cleared = punched_entries(objects), on_cleared = std::move(on_cleared)]() mutable {
           on_cleared(std::move(cleared));
@@ -102,9 +121,9 @@ void HostMemory::clear(std::vector<ExtentId> extents, OnCleared on_cleared) {
 }
 
 void HostMemory::verify(Verification request, OnVerified on_verified) {
-  boost::asio::post(scrubber_, [this, objects = store_.objects_to_return(request.extents),
-                                close_anyway = request.close_anyway,
-                                on_verified = std::move(on_verified)]() mutable {
+  scrub_in_order([this, objects = store_.objects_to_return(request.extents),
+                  close_anyway = request.close_anyway,
+                  on_verified = std::move(on_verified)]() mutable {
     boost::asio::post(io_, [this, verified = leasehold::verify(objects), close_anyway,
                             on_verified = std::move(on_verified)]() mutable {
       store_.close(verified, close_anyway);

@@ -113,6 +113,33 @@ TEST_CASE("host memory: an extent that cannot be punched is reported as not clea
   CHECK(cleared->entries[1].refused->code == Errc::SystemError);
 }
 
+TEST_CASE("host memory: counting the pages in use does not wait for memory that is being cleared") {
+  Memory memory;
+  (void)memory.lend(extents(1));
+  memory.host.clear_ahead(1, std::size_t{256} << 20);
+  bool is_counted = false;
+  memory.host.count_touched([&] { is_counted = true; });
+  memory.wait_for([&] { return is_counted; });
+  CHECK(memory.store.cleared_objects() == 0);
+  memory.wait_for([&] { return memory.store.cleared_objects() == 1; });
+}
+
+TEST_CASE("host memory: punches of one turn come before the unmaps and checks that follow them") {
+  Memory memory;
+  const std::vector<UniqueFd> had = memory.lend(extents(2));
+  for (const UniqueFd& fd : had)
+    *Mapping::map(fd, kExtentBytes, MapAccess::ReadWrite).value().data() = std::byte{1};
+  for (const ExtentId extent : extents(2)) memory.host.punch(std::vector{extent});
+  std::optional<ExtentsVerified> verified;
+  memory.host.verify({.extents = extents(2)}, [&](auto entries) { verified = std::move(entries); });
+  std::optional<std::uint64_t> seen_bytes;
+  memory.host.after_punches(
+      [&] { seen_bytes = allocated_bytes(had[0]) + allocated_bytes(had[1]); });
+  memory.wait_for([&] { return verified && seen_bytes; });
+  CHECK(seen_bytes == 0);
+  CHECK(std::ranges::all_of(verified->entries, [](const auto& each) { return each.closed; }));
+}
+
 TEST_CASE("clear ahead: mapping a grant makes no page, however many extents it has") {
   for (const std::uint32_t count : {1u, 25u}) {
     Memory memory;
