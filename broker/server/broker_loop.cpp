@@ -1,11 +1,22 @@
 #include "broker/server/broker_loop.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
 #include "broker/server/effects.hpp"
+#include "ipc/control/transport/send_batch.hpp"
 
 namespace leasehold {
+namespace {
+
+/// The journal writes the identity of extents that are created directly before.
+bool begins_rows(const Effect& effect) {
+  return std::holds_alternative<effect::CreateExtents>(effect) ||
+         std::holds_alternative<effect::Journal>(effect);
+}
+
+}  // namespace
 
 void BrokerLoop::begin(const std::vector<Effect>& effects) {
   running_ = true;
@@ -44,6 +55,7 @@ void BrokerLoop::flush_soon() {
 
 void BrokerLoop::flush() {
   if (group_.is_empty()) return;
+  const control::SendBatch batch;
   running_ = true;
   group_.flush(performer_);
   running_ = false;
@@ -55,8 +67,16 @@ void BrokerLoop::poll() {
   if (const auto gap = pulse_.poll(clock_.now())) post(BrokerStalled{*gap});
 }
 
+/// What comes before the rows waits only behind other decisions: notices and answers of a
+/// revocation do not wait for the disk.
 void BrokerLoop::decide_now(const Event& event, TimePoint now) {
-  group_.add(decide(state_, event, now), performer_);
+  std::vector<Effect> effects = decide(state_, event, now);
+  if (group_.is_empty()) {
+    const auto rows = std::ranges::find_if(effects, begins_rows);
+    perform_all({effects.begin(), rows}, performer_);
+    effects.erase(effects.begin(), rows);
+  }
+  if (!effects.empty()) group_.add(std::move(effects), performer_);
 }
 
 }  // namespace leasehold

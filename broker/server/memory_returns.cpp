@@ -4,6 +4,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "ipc/control/transport/send_batch.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -23,6 +25,7 @@ void MemoryReturns::unmap_all() {
   to_unmap_.erase(to_unmap_.begin(), end);
   if (!to_unmap_.empty()) boost::asio::post(io_, [this] { unmap_all(); });
   host_.after_punches([this, leases = std::move(leases)] {
+    const control::SendBatch batch;
     for (const effect::SendUnmap& each : leases) handlers_.unmap(each);
   });
 }
