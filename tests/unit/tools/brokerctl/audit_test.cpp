@@ -59,7 +59,7 @@ TEST_CASE("brokerctl audit verify: a sound chain is verified, and its last hash 
   REQUIRE(broker.run_verb(VerifyAudit{}));
   CHECK(broker.out.str().contains(broker.head.hash));
   CHECK(broker.exit_code == 0);
-  CHECK(broker.calls.at(2).second == wire::Json{{"after", 2}});
+  CHECK(broker.calls.at(2).second.at("after") == 2);
 }
 
 TEST_CASE("brokerctl audit verify: times when the disk was full are counted") {
