@@ -1,42 +1,13 @@
 /// A published text, with real processes: shared by two tenants, and revoked under both.
 #include <catch2/catch.hpp>
-#include <fstream>
 
-#include "tests/support/system.hpp"
+#include "tests/process/system/published_texts.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-const std::string kText =
-    "Once upon a time there was a little girl who lived in a small house near a big forest with "
-    "her mother, her father and a cat that liked to sleep in the sun";
-
 TenantSpec reader(const std::string& tenant) {
-  return {.tenant = tenant, .prompt = kText + " and", .max_tokens = 200, .rebind = true};
-}
-
-std::string write_text(const System& system, const std::string& text) {
-  const auto path = system.directory() / "text.txt";
-  std::ofstream(path) << text;
-  return path.string();
-}
-
-std::vector<wire::LeaseView> shared_leases(System& system) {
-  std::vector<wire::LeaseView> leases = system.view().leases().value();
-  std::erase_if(leases, [](const wire::LeaseView& lease) {
-    return lease.scope != wire::LeaseScope::Shared || lease.state != LeaseState::Live;
-  });
-  return leases;
-}
-
-std::uint64_t shared_hits(System& system, const std::string& tenant) {
-  std::uint64_t hits = 0;
-  const std::vector<wire::TenantView> tenants = system.view().tenants().value();
-  for (const wire::TenantView& view : tenants) {
-    CHECK(view.served.cross_tenant_hits == 0);
-    if (view.policy.tenant == TenantId{tenant}) hits = view.served.shared_hit_blocks;
-  }
-  return hits;
+  return {.tenant = tenant, .prompt = kPublishedText + " and", .max_tokens = 200, .rebind = true};
 }
 
 }  // namespace
@@ -44,9 +15,9 @@ std::uint64_t shared_hits(System& system, const std::string& tenant) {
 TEST_CASE("shared prefix: two tenants read it, it is revoked, and both texts continue unchanged") {
   System system({.worker_arguments = {"--slow-motion-us", "100"}, .tenants = {"ann", "bob"}});
   const auto cold = system.undisturbed(reader("ann"));
-  REQUIRE(system.brokerctl({"prefix", "publish", "--file", write_text(system, kText), "--worker",
-                            "w1", "--name", "story"}) == 0);
-  const auto published = shared_leases(system);
+  REQUIRE(system.brokerctl({"prefix", "publish", "--file", write_text(system, kPublishedText),
+                            "--worker", "w1", "--name", "story"}) == 0);
+  const auto published = published_texts(system);
   REQUIRE(published.size() == 1);
   CHECK(published[0].part == "story");
 
@@ -61,19 +32,19 @@ TEST_CASE("shared prefix: two tenants read it, it is revoked, and both texts con
     CHECK(tenant->record().revocations.size() == 1);
   }
   for (const char* tenant : {"ann", "bob"})  // the worker reports what it served once a second
-    CHECK(eventually([&] { return shared_hits(system, tenant) > 0; }));
+    CHECK(eventually_reads(system, tenant));
   CHECK(system.eventually_fenced(published[0].lease));
-  CHECK(shared_leases(system).empty());
+  CHECK(published_texts(system).empty());
 }
 
 TEST_CASE("shared prefix: a text is published once, and the list shows its blocks") {
   System system;
-  const std::string file = write_text(system, kText);
+  const std::string file = write_text(system, kPublishedText);
   for (int i = 0; i < 2; ++i) {
     REQUIRE(system.brokerctl({"prefix", "publish", "--file", file, "--worker", "w1"}) == 0);
-    REQUIRE(shared_leases(system).size() == 1);
+    REQUIRE(published_texts(system).size() == 1);
   }
-  CHECK(shared_leases(system)[0].blocks > 0);
+  CHECK(published_texts(system)[0].blocks > 0);
   CHECK(system.view().workers().value().at(0).arithmetic == "int8");
 }
 
@@ -85,7 +56,7 @@ TEST_CASE("shared prefix: a text without a full block, or that is not UTF-8, pub
   (void)write_text(system, "\xff\xfe");
   CHECK(system.brokerctl({"prefix", "publish", "--file", file, "--worker", "w1"}) ==
         exit_code(Errc::BadRequest));
-  CHECK(shared_leases(system).empty());
+  CHECK(published_texts(system).empty());
   CHECK(system.pool_is_fully_free());
 }
 
