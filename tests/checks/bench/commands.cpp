@@ -11,6 +11,7 @@
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/model/kv_type.hpp"
 #include "tests/checks/bench/adapter_bench.hpp"
+#include "tests/checks/bench/certificate_bench.hpp"
 #include "tests/checks/bench/context_bench.hpp"
 #include "tests/checks/bench/control_bench.hpp"
 #include "tests/checks/bench/engine_bench.hpp"
@@ -382,6 +383,8 @@ std::vector<Command> commands() {
       command("sleep", "Measure a worker's sleep and wake beside a load", measure_sleep),
       command("control", "Measure the costs of leases that are idle, and of revocations",
               measure_control),
+      command("certificates", "Measure certificates of erased memory, and starts with many records",
+              measure_certificates, dump, describe_certificates),
       command("recover", "Measure deaths of workers and rebinds in each mode", measure_recover),
       command("step", "Run decode steps alone, to count instructions", step),
       command("base-steps", "Run steps beside adapters that no text uses, to count instructions",

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
 
 #include "common/machine/text_file.hpp"
 #include "common/random.hpp"
@@ -12,9 +10,9 @@
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/holders.hpp"
 #include "tests/checks/bench/light_worker.hpp"
+#include "tests/checks/bench/operator_commands.hpp"
 #include "tests/checks/bench/revoke_bench.hpp"
 #include "tests/checks/bench/thread_time.hpp"
-#include "tools/brokerctl/run.hpp"
 
 namespace leasehold::bench {
 namespace {
@@ -35,40 +33,6 @@ SystemConfig with_room_for(const std::string& bin_dir, std::uint32_t leases) {
           .journal = true};
 }
 
-/// Runs a command as brokerctl does, on one connection.
-class Commands {
- public:
-  static Result<Commands> connect(const std::string& socket) {
-    return Commands(TRY(control::Client::connect(socket)));
-  }
-
-  Result<void> run(const brokerctl::Verb& verb) {
-    calls_ = 0;
-    std::ostringstream out;
-    const brokerctl::Dependencies dependencies{
-        .call = [this](std::string_view method, const wire::Json& params) -> Result<wire::Json> {
-          ++calls_;
-          return TRY(client_.call(std::string(method), {.body = params, .fds = {}})).body;
-        },
-        .wait =
-            [](Duration duration) {
-              std::this_thread::sleep_for(duration);
-              return true;
-            },
-        .clock = &clock_,
-        .out = &out};
-    return brokerctl::run({.verb = verb}, dependencies);
-  }
-  double calls() const { return calls_; }
-
- private:
-  explicit Commands(control::Client client) : client_(std::move(client)) {}
-
-  control::Client client_;
-  SystemClock clock_;
-  double calls_ = 0;
-};
-
 HolderConfig holder_of(System& system, std::uint32_t count) {
   return {.broker_socket = system.broker_socket(),
           .tenant = kControlTenant,
@@ -79,11 +43,11 @@ HolderConfig holder_of(System& system, std::uint32_t count) {
 /// Revokes leases one by one and waits for each.
 Result<void> revoke_and_wait(System& system, std::uint32_t rounds, const std::string& name,
                              Samples& samples) {
-  Commands commands = TRY(Commands::connect(system.broker_socket()));
+  OperatorCommands commands = TRY(OperatorCommands::connect(system.broker_socket()));
   return hold_leases(holder_of(system, rounds), [&](const auto& leases) -> Result<void> {
     for (const LeaseId lease : leases) {
       const TimePoint begin = SystemClock().now();
-      TRY(commands.run(brokerctl::Revoke{
+      (void)TRY(commands.run(brokerctl::Revoke{
           .message = {.lease = lease, .request_id = {mint_request_id()}}, .wait = true}));
       samples[name].push_back(ms_of(SystemClock().now() - begin));
       samples["calls"].push_back(commands.calls());

@@ -20,9 +20,9 @@ constexpr int kOverLimit = 1;
 constexpr std::size_t kMaxLimitsBytes = 1 << 20;
 /// The first keys of the limits of these subcommands.
 constexpr std::string_view kKeysOfSubcommands[] = {
-    "engine", "serve",  "swap",     "sleep",       "confine",    "recover",
-    "peer",   "http",   "control",  "speculate",   "peer_serve", "gateway",
-    "cell",   "states", "adapters", "instructions"};
+    "engine", "serve",  "swap",     "sleep",        "confine",     "recover",
+    "peer",   "http",   "control",  "speculate",    "peer_serve",  "gateway",
+    "cell",   "states", "adapters", "instructions", "certificates"};
 /// The first keys of the limits of `revoke`.
 constexpr std::string_view kKeysOfRevoke[] = {"t_refuse_us",
                                               "t_refuse_in_step_us",
