@@ -47,7 +47,7 @@ enum class RevokeReason : std::uint8_t {
   WorkerReplaced = 11,
   WorkerUntrusted = 12,
   DeviceFault = 13,
-  ModelUnloaded = 14,  ///< Ends leases of adapters only.
+  ModelUnloaded = 14,  ///< Ends leases of adapters, and of texts published under them, only.
   PolicyChanged = 15,
   MachineRestarted = 16,
   WeightsLost = 17,
@@ -65,8 +65,8 @@ constexpr bool is_known(RevokeReason reason) {
   return number < kRevokeReasonCount && number != 5 && number != 7;
 }
 
-/// False if the holder released the lease, a drain let its requests finish, or a worker closed an
-/// adapter that no request used.
+/// False if the holder released the lease, a drain let its requests finish, or no request used the
+/// adapter, or the adapter's published text, that the lease holds.
 constexpr bool is_revocation(RevokeReason reason) {
   return reason != RevokeReason::None && reason != RevokeReason::Released &&
          reason != RevokeReason::ModelUnloaded;

@@ -81,9 +81,9 @@ struct TenantRemove : Message<TenantRemove> {
 };
 
 /// `lease.revoke`: revokes one lease, all leases of a tenant, the engine leases on a part of the
-/// weights, or all leases of an adapter. Exactly one of the four is given; an adapter may have its
-/// tenant beside it. Reply: LeasesTouched. Errors: UnknownLease, StaleGeneration, LeaseFenced,
-/// UnknownTenant; UnknownAdapter, also if `tenant` is not its owner.
+/// weights, or all leases of an adapter and of texts published under it. Exactly one of the four is
+/// given; an adapter may have its tenant beside it. Reply: LeasesTouched. Errors: UnknownLease,
+/// StaleGeneration, LeaseFenced, UnknownTenant; UnknownAdapter, also if `tenant` is not its owner.
 struct LeaseRevoke : Message<LeaseRevoke> {
   static constexpr std::string_view kMethod = "lease.revoke";
   std::optional<LeaseId> lease;
