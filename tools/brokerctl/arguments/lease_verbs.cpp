@@ -65,8 +65,8 @@ void add_revoke(Commands& commands) {
   part->excludes(revoke->get_option("lease"))->excludes(revoke->get_option("--tenant"));
   add_name(*revoke, "--worker", values->worker, "With --part: on this worker only")->needs(part);
   add_name(*revoke, "--adapter", values->adapter,
-           "Memory of this adapter on all workers; the next request loads it again. With --tenant: "
-           "only if it is the owner")
+           "Memory of this adapter on all workers, and texts published under it; the next request "
+           "loads the adapter again. With --tenant: only if it is the owner")
       ->excludes(revoke->get_option("lease"))
       ->excludes(part);
   revoke->add_flag("--wait", values->wait, "Wait until fenced and print the four clocks");
