@@ -1,7 +1,10 @@
 // Texts that are published under an adapter.
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "broker/server/views/lease_view.hpp"
+#include "common/random.hpp"
+#include "tests/support/test_seed.hpp"
 #include "tests/unit/broker/adapter_world.hpp"
 
 using namespace leasehold;
@@ -30,6 +33,72 @@ struct TextWorld : AdapterWorld {
     return filled("tone", {.tenant = {}, .version = version});
   }
   bool is_live(LeaseId lease) { return record(lease).is(LeaseState::Live); }
+  std::uint32_t newest() const {
+    const journal::AdapterRow* tone = state.adapters.find({"tone"});
+    return tone == nullptr ? 0 : tone->version;
+  }
+};
+
+/// Random events of operators and of a worker, which may exit.
+struct TextWalk : TextWorld {
+  void act() {
+    switch (random.below(9)) {
+      case 0:
+        return (void)add("tone", "");
+      case 1:
+        return (void)remove("tone");
+      case 2:
+      case 3:
+        return (void)publish("tone", std::to_string(random.below(3)));
+      case 4:
+        return answer_fill();
+      case 5:
+        return (void)open("tone", {.tenant = {}, .version = newest(), .connection = socket});
+      case 6:
+        if (const auto lease = any_live(wire::LeaseScope::Adapter))
+          call(socket, wire::AdapterClose{.lease = *lease});
+        return;
+      case 7:
+        if (const auto lease = any_live(wire::LeaseScope::Shared)) revoke(*lease);
+        return;
+      default:
+        if (random.below(8) == 0) replace_worker();
+    }
+  }
+  void answer_fill() {
+    if (fills.empty()) return;
+    const LeaseId lease = fills.front().fill.lease;
+    fills.pop_front();
+    if (random.below(4) == 0)
+      return post(FillAnswered{lease, fail(Errc::MissingWeight, "no file")});
+    post(FillAnswered{lease, wire::PrefixFilled{.tokens = 61, .blocks = 3}});
+  }
+  void replace_worker() {
+    post(WorkerExited{exit_of(worker)});
+    fills.clear();
+    socket = ConnectionId{socket.value + 1};
+    worker = attach_worker("w0", socket);
+  }
+  std::vector<const LeaseRecord*> live(wire::LeaseScope scope) const {
+    std::vector<const LeaseRecord*> found;
+    for (const LeaseId id : state.leases.open_leases()) {
+      const LeaseRecord* record = state.leases.find_open(id);
+      if (record->scope == scope && record->is(LeaseState::Live)) found.push_back(record);
+    }
+    return found;
+  }
+  std::optional<LeaseId> any_live(wire::LeaseScope scope) {
+    const auto found = live(scope);
+    return found.empty() ? std::nullopt : std::optional(found[random.below(found.size())]->id());
+  }
+  bool is_loaded(std::uint32_t version) const {
+    return std::ranges::any_of(live(wire::LeaseScope::Adapter), [version](const auto* record) {
+      return record->adapter_version == version;
+    });
+  }
+
+  SeededRandom random{testing::test_seed()};
+  ConnectionId socket = kWorkerSocket;
 };
 
 }  // namespace
@@ -164,4 +233,31 @@ TEST_CASE("publish: after a broker restart a text still belongs to its adapter")
   (void)after.answer<wire::Empty>(
       after.call(kOperator, wire::AdapterRemove{.adapter = AdapterName{"tone"}}));
   CHECK_FALSE(after.record(text).is(LeaseState::Live));
+}
+
+TEST_CASE("publish: after any event a text is of the newest version, or its version is loaded") {
+  TextWalk walk;
+  CAPTURE(testing::test_seed());
+  std::size_t most_outdated = 0;
+  for (int step = 0; step < 1000; ++step) {
+    CAPTURE(step);
+    std::map<LeaseId, std::uint32_t> versions;
+    for (const LeaseRecord* text : walk.live(wire::LeaseScope::Shared))
+      versions.emplace(text->id(), text->adapter_version);
+    walk.act();
+    std::size_t outdated = 0;
+    for (const LeaseRecord* text : walk.live(wire::LeaseScope::Shared)) {
+      if (text->adapter_version == walk.newest()) continue;
+      REQUIRE(walk.is_loaded(text->adapter_version));
+      ++outdated;
+    }
+    most_outdated = std::max(most_outdated, outdated);
+    for (const auto& [lease, version] : versions) {
+      const auto record = walk.state.leases.find(lease);
+      const bool has_ended = record && !(*record)->is(LeaseState::Live);
+      if (has_ended && walk.reason(lease) == RevokeReason::ModelUnloaded)
+        REQUIRE(version != walk.newest());
+    }
+  }
+  CHECK(most_outdated > 0);
 }
