@@ -49,11 +49,16 @@ void BrokerLoop::flush_soon() {
   if (std::exchange(flush_is_due_, true)) return;
   boost::asio::post(io_, [this] {
     flush_is_due_ = false;
-    flush();
+    flush_group();
   });
 }
 
+/// Repeats, because `on_idle` and the performed effects may post events with rows.
 void BrokerLoop::flush() {
+  while (!group_.is_empty()) flush_group();
+}
+
+void BrokerLoop::flush_group() {
   if (group_.is_empty()) return;
   const control::SendBatch batch;
   running_ = true;

@@ -44,6 +44,7 @@ class BrokerLoop {
  private:
   void decide_queued();
   void flush_soon();
+  void flush_group();
   void decide_now(const Event& event, TimePoint now);
 
   boost::asio::io_context& io_;

@@ -38,7 +38,9 @@ Result<void> LeaseWaits::add(ConnectionId caller, wire::LeaseWait wait,
                                .respond = std::move(respond),
                                .timer = std::make_unique<boost::asio::steady_timer>(io_, timeout)});
   added.timer->async_wait([this](const boost::system::error_code& error) {
-    if (!error) poll();
+    if (error) return;
+    flush_();
+    poll();
   });
   poll();
   return {};

@@ -7,8 +7,10 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "broker/books/state.hpp"
@@ -22,8 +24,11 @@ class LeaseWaits {
  public:
   static constexpr std::size_t kMaxWaiting = 256;
 
-  LeaseWaits(boost::asio::io_context& io, const State& state, const Clock& clock)
-      : io_(io), state_(state), clock_(clock) {}
+  /// `flush` is called before calls are answered whose time is up: afterwards the state shows
+  /// nothing that is not on disk.
+  LeaseWaits(boost::asio::io_context& io, const State& state, const Clock& clock,
+             std::function<void()> flush)
+      : io_(io), state_(state), clock_(clock), flush_(std::move(flush)) {}
 
   /// Answers now or later. Takes the responder unless the call is refused. Errors: UnknownLease,
   /// QueueFull.
@@ -55,6 +60,7 @@ class LeaseWaits {
   boost::asio::io_context& io_;
   const State& state_;
   const Clock& clock_;
+  std::function<void()> flush_;
   std::list<Wait> waits_;
 };
 

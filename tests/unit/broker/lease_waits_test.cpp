@@ -14,7 +14,8 @@ constexpr ConnectionId kOther{3};
 /// Leases of tenant "a" with calls that wait for them.
 struct Waits : LeasedWorld {
   boost::asio::io_context io;
-  LeaseWaits waits{io, state, clock};
+  int flushes = 0;
+  LeaseWaits waits{io, state, clock, [this] { ++flushes; }};
   std::vector<wire::LeasesWaited> replies;
 
   std::optional<Errc> wait(std::vector<LeaseId> leases, bool until_free = false,
@@ -78,6 +79,15 @@ TEST_CASE("lease waits: until_free waits for the memory as well, but not for qua
   world.waits.poll();
   REQUIRE(world.replies.size() == 2);
   CHECK(world.replies[1].items.at(0).quarantined_extents == (is_touched ? 1 : 0));
+}
+
+TEST_CASE("lease waits: effects that wait are performed before a call times out") {
+  Waits world;
+  REQUIRE_FALSE(world.wait({world.lease}, false, kOperator, 1));
+  world.advance(1ms);
+  world.io.run();
+  CHECK(world.flushes == 1);
+  CHECK(world.replies.size() == 1);
 }
 
 TEST_CASE("lease waits: after the timeout the reply names the open lease that was revoked first") {
