@@ -29,10 +29,12 @@ constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;
 constexpr const char* kPragmas =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;";
 
-/// Checks the tables that a start loads. The audit records may be a million, which a start must not
-/// read; their hash chain shows damage to a reader.
+/// Checks the tables that a start loads, and with sqlite_schema the free pages, which a write may
+/// reuse. The audit records may be a million, which a start must not read; their hash chain shows
+/// damage to a reader.
 Result<void> check_integrity(Database& database) {
   Statement tables = TRY(database.prepare(
+      "SELECT 'sqlite_schema' UNION ALL "
       "SELECT name FROM sqlite_schema WHERE type='table' AND name<>'audit_record'"));
   while (TRY(tables.next())) {
     std::string table;
@@ -125,7 +127,8 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   const std::string head_path = state_dir + "/audit_head";
   const KnownHead head = TRY(known_head(head_path));
-  auto audit = std::make_unique<AuditLog>(TRY(AuditLog::create(database, head, limits)));
+  auto audit =
+      std::make_unique<AuditLog>(TRY(naming_files(path, AuditLog::create(database, head, limits))));
   // Write the head file before the first record, so that a missing file always means that it was
   // removed.
   if (head.is_missing) (void)write_audit_head(head_path, audit->head());

@@ -142,6 +142,27 @@ TEST_CASE("journal: damaged pages are found when it is opened") {
   CHECK(load_error(dir) == Errc::FileCorrupt);
 }
 
+TEST_CASE("journal: a damaged list of free pages is found when it is opened") {
+  const StateDir dir;
+  {
+    const auto journal = opened(dir);
+    Batch grants{.rows = {worker_row(1)}};
+    Batch ends;
+    for (std::uint32_t slot = 0; slot < 500; ++slot) {
+      grants.rows.push_back(lease_row(slot));
+      ends.rows.push_back(LeaseGone{lease_row(slot).id});
+    }
+    journal->write(grants).value();
+    journal->write(ends).value();
+  }
+  REQUIRE(SqliteJournal::open(dir.path()).has_value());
+  std::fstream file(dir.file("journal.db"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(36);  // the number of free pages
+  file.write("\x00\x00\x40\x00", 4);
+  file.close();
+  CHECK(load_error(dir) == Errc::FileCorrupt);
+}
+
 TEST_CASE("journal: a torn log holds whole batches only") {
   const StateDir dir;
   auto journal = SqliteJournal::open(dir.path()).value();
