@@ -196,7 +196,7 @@ TEST_CASE("adapters: a text that its revoked adapter ended goes on with the same
 TEST_CASE("adapters: a text published under an adapter is read under that content alone") {
   AdapterScene scene;
   const LeaseId shared = scene.rig.publish(scene.published(), "first");
-  CHECK(scene.rig.adapters().loaded.at("first").use_count() == 1);  // the fill held it
+  CHECK(scene.rig.adapters().loaded.at("first").use_count() == 1);  // the fill is over
   for (const std::string& adapter : kAdapters) {
     scene.submit("r" + adapter, adapter, scene.rig.grant("t"));
     REQUIRE(scene.rig.step());
@@ -271,10 +271,13 @@ TEST_CASE("adapters: a fill waits for its adapter, and ends without it or with i
   }
   SECTION("the adapter is revoked while the text is computed") {
     fill({.name = "first"});
-    const LeaseId revoked = scene.rig.adapters().loaded.at("first")->lease;
+    const AdapterUse& adapter = scene.rig.adapters().loaded.at("first");
+    CHECK(adapter.use_count() > 1);  // the fill holds it
+    const LeaseId revoked = adapter->lease;
     scene.rig.revoke(revoked);
     REQUIRE(scene.rig.step());
     const Error why = refusal();
+    CHECK(adapter.use_count() == 1);
     CHECK(why.code == Errc::LeaseRevoked);
     CHECK(why.scope == FailureScope::Adapter);
     scene.rig.drop(revoked);
