@@ -170,7 +170,7 @@ TEST_CASE("state: a snapshot that is not made leaves no block behind and is made
 TEST_CASE("state: the text of a shared lease is refused, because no state is published with it") {
   SchedulerFixture fixture({.state_blocks = kState});
   fixture.tenancies().add({.lease = {7, 1}, .tenant = public_owner(), .is_shared = true});
-  const Result<void> refused = fixture.scheduler.fill({7, 1}, std::vector<TokenId>(40, 1));
+  const auto refused = fixture.scheduler.fill_request({7, 1}, std::vector<TokenId>(40, 1));
   CHECK(refused.error().code == Errc::UnsupportedModel);
 }
 
