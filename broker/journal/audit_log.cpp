@@ -287,7 +287,7 @@ Result<void> AuditLog::finish() {
   if (appended_ == 0) return {};
   TRY(tenants_.write());
   TRY(store_tree());
-  return remove_excess();
+  return removes_ ? remove_excess() : Result<void>{};
 }
 
 Result<void> AuditLog::store_tree() {

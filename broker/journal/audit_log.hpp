@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "broker/books/rows.hpp"
@@ -60,6 +61,9 @@ class AuditLog {
   /// Writes what the transaction changed, and removes records beyond the limits; call before
   /// COMMIT.
   Result<void> finish();
+  /// From now on all records stay: one of those beyond the limits is damaged. False if it was
+  /// called before.
+  bool stop_removing() { return std::exchange(removes_, false); }
   /// Call one of these after COMMIT or ROLLBACK.
   void committed();
   void rolled_back();
@@ -127,6 +131,7 @@ class AuditLog {
   AuditLimits limits_;
   TrustedTime time_;
   bool time_is_stored_ = false;  ///< True only while the clock is not trusted.
+  bool removes_ = true;
   std::uint64_t head_missing_after_ = 0;
   std::vector<wire::DsseEnvelope> key_links_;
   Ends now_;                                       ///< On disk.

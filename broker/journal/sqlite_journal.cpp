@@ -342,7 +342,9 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   if (durable) (void)components_.statements.sync_normal.run();
   if (!written) {
     components_.audit->rolled_back();
-    return written;
+    // Decisions must not depend on old audit records that are damaged.
+    const bool is_damaged = written.error().code == Errc::FileCorrupt;
+    return is_damaged && components_.audit->stop_removing() ? commit(batch) : written;
   }
   publish_audit_head();
   waiting_.written(batch);

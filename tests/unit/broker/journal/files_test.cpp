@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
@@ -14,6 +15,20 @@ using namespace leasehold;
 using namespace leasehold::journal;
 
 namespace {
+
+/// Damages the page of an audit record. The log is moved into the database when no connection is
+/// left.
+void damage_record(const StateDir& dir, int sequence) {
+  std::fstream file(dir.file("journal.db"), std::ios::in | std::ios::out | std::ios::binary);
+  std::string bytes(std::filesystem::file_size(dir.file("journal.db")), '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  constexpr std::size_t kPageBytes = 4096;
+  const std::size_t page = bytes.find(fmt::format(R"("sequence":{},)", sequence)) / kPageBytes;
+  REQUIRE(page > 0);
+  file.seekp(static_cast<std::streamoff>(page * kPageBytes));
+  file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
+  file.close();
+}
 
 /// The error of opening and loading the journal.
 Errc load_error(const StateDir& dir) {
@@ -106,22 +121,25 @@ TEST_CASE("journal: a start reads no old audit records, and a damaged one is fou
     journal->write({.rows = std::vector<Row>(1200, RevocationRow{.lease = {1, 3}})}).value();
     journal->write({.rows = {RevocationRow{.lease = {2, 3}}}}).value();
   }
-  // The log is moved into the database when no connection is left.
-  std::fstream file(dir.file("journal.db"), std::ios::in | std::ios::out | std::ios::binary);
-  std::string bytes(std::filesystem::file_size(dir.file("journal.db")), '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  constexpr std::size_t kPageBytes = 4096;
-  const std::size_t page = bytes.find(R"("sequence":50,)") / kPageBytes;
-  REQUIRE(page > 0);
-  file.seekp(static_cast<std::streamoff>(page * kPageBytes));
-  file.write("\xff\xff\xff\xff\xff\xff\xff\xff", 8);
-  file.close();
+  damage_record(dir, 50);
 
   const auto journal = opened(dir);
 
   journal->write({.rows = {RevocationRow{.lease = {3, 3}}}}).value();
   CHECK(journal->audit().head().sequence == 1202);
   CHECK(journal->audit_page({}).error().code == Errc::FileCorrupt);
+}
+
+TEST_CASE("journal: a damaged audit record whose time is over stays, and rows are written") {
+  const StateDir dir;
+  opened(dir)->write({.rows = std::vector<Row>(1200, RevocationRow{.lease = {1, 3}})}).value();
+  damage_record(dir, 50);
+
+  const auto journal = opened(dir, {.records = 1000});
+
+  journal->write({.rows = {lease_row(1), RevocationRow{.lease = {3, 3}}}}).value();
+  CHECK(journal->audit().head().sequence == 1201);
+  CHECK(journal->audit_page({.after = 600}).value().removed_sequence == 0);
 }
 
 TEST_CASE("journal: damaged pages are found when it is opened") {
