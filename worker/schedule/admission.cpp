@@ -178,8 +178,9 @@ Admission::KnownPrefix Admission::known_prefix(const Sequence& sequence, Tenancy
     known.first_window = static_cast<std::uint32_t>(known.chain.size());
     return known;
   }
+  const bool may_borrow = known.may_take_tail;
   leave_rows_without_windows(sequence, tenancy, known);
-  if (!known.may_take_tail) return known;
+  if (!may_borrow) return known;
   const PublishedMatch& published = deps_.publications.match(tenancy, sequence);
   if (published.chain.size() <= known.chain.size()) return known;
   return {.chain = {}, .published = published, .may_take_tail = false};
