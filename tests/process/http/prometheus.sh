@@ -16,11 +16,12 @@ as_observer=()
 [[ $EUID == 0 ]] && as_observer=(setpriv "--reuid=$observer" "--regid=$observer" --clear-groups)
 [[ $EUID == 0 ]] || observer=$EUID
 mkdir "$work/bin"
+mkdir --mode 0700 "$work/state"
 cp "$bin/leasehold-monitor" "$bin/brokerctl" "$work/bin"  # where that user may read them
 chmod 0755 "$work" "$work/bin"
 
 "$bin/leasehold-broker" --socket "$work/broker.sock" --socket-mode 0666 --capacity 64MiB \
-  --observer-uid "$observer" >"$work/broker.log" 2>&1 &
+  --state-dir "$work/state" --observer-uid "$observer" >"$work/broker.log" 2>&1 &
 pids+=($!)
 wait_for control status
 "$bin/leasehold-worker" --broker "$work/broker.sock" --listen "$work/w1.sock" --name w1 \
