@@ -1,9 +1,10 @@
 /// Performs the effects of decisions, and writes the rows of many decisions in one transaction.
 ///
-/// The effects of a decision with rows wait for `flush`, and with them the effects of all later
-/// decisions, so every effect keeps its place. Two things do not wait: words that end leases and
-/// the watches that follow them, because a revocation never waits for the disk, and decisions that
-/// bind a worker, because its connection holds what they bind only during the call.
+/// The rows of a decision and the effects behind them wait for `flush`, and with them all effects
+/// of later decisions, so every effect keeps its place. What comes before the rows waits only
+/// behind other decisions. Two things never wait: words that end leases and the watches that follow
+/// them, because a revocation does not wait for the disk, and decisions that bind a worker, because
+/// its connection holds what they bind only during the call.
 ///
 /// A process that dies before `flush` has published nothing that it would have to know afterwards,
 /// except words of ended leases, which recovery reads in the table. Threads: one.
@@ -25,8 +26,11 @@ class EffectGroup {
   /// Takes the effects of one decision and performs those that need not wait.
   template <class Performer>
   void add(std::vector<Effect> effects, Performer& performer) {
-    if (is_empty() && std::ranges::none_of(effects, has_rows)) {
-      return perform_all(effects, performer);
+    if (is_empty()) {
+      const bool has_none = std::ranges::none_of(effects, has_rows);
+      const auto rows = has_none ? effects.end() : std::ranges::find_if(effects, begins_rows);
+      perform_all({effects.begin(), rows}, performer);
+      effects.erase(effects.begin(), rows);
     }
     const bool binds = std::ranges::any_of(effects, binds_worker);
     for (Effect& each : effects) {
@@ -61,6 +65,8 @@ class EffectGroup {
 
  private:
   static bool has_rows(const Effect& effect);
+  /// The journal writes the identity of extents that are created directly before.
+  static bool begins_rows(const Effect& effect) { return is_creation(effect) || has_rows(effect); }
   static bool is_creation(const Effect& effect);
   static bool binds_worker(const Effect& effect);
   static bool is_urgent(const Effect& effect);

@@ -1,6 +1,5 @@
 #include "broker/server/broker_loop.hpp"
 
-#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -8,16 +7,6 @@
 #include "ipc/control/transport/send_batch.hpp"
 
 namespace leasehold {
-namespace {
-
-/// The journal writes the identity of extents that are created directly before.
-bool begins_rows(const Effect& effect) {
-  return std::holds_alternative<effect::CreateExtents>(effect) ||
-         std::holds_alternative<effect::Journal>(effect);
-}
-
-}  // namespace
-
 void BrokerLoop::begin(const std::vector<Effect>& effects) {
   running_ = true;
   perform_all(effects, performer_);
@@ -64,24 +53,16 @@ void BrokerLoop::flush_group() {
   running_ = true;
   group_.flush(performer_);
   running_ = false;
-  on_idle();
-  if (!queue_.empty()) decide_queued();
+  if (queue_.empty()) return on_idle();
+  decide_queued();
 }
 
 void BrokerLoop::poll() {
   if (const auto gap = pulse_.poll(clock_.now())) post(BrokerStalled{*gap});
 }
 
-/// What comes before the rows waits only behind other decisions: notices and answers of a
-/// revocation do not wait for the disk.
 void BrokerLoop::decide_now(const Event& event, TimePoint now) {
-  std::vector<Effect> effects = decide(state_, event, now);
-  if (group_.is_empty()) {
-    const auto rows = std::ranges::find_if(effects, begins_rows);
-    perform_all({effects.begin(), rows}, performer_);
-    effects.erase(effects.begin(), rows);
-  }
-  if (!effects.empty()) group_.add(std::move(effects), performer_);
+  group_.add(decide(state_, event, now), performer_);
 }
 
 }  // namespace leasehold

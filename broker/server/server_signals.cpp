@@ -1,6 +1,7 @@
 #include "broker/server/server_signals.hpp"
 
 #include <spdlog/spdlog.h>
+#include <boost/asio/post.hpp>
 
 #include <utility>
 
@@ -68,7 +69,9 @@ void ServerSignals::stop(int signal_number) {
 
 void ServerSignals::stop_if_fenced() {
   const State& state = dependencies_.state;
-  if (state.stopping && leases_not_fenced(state) == 0) dependencies_.io.stop();
+  if (!state.stopping || leases_not_fenced(state) > 0) return;
+  // Handlers that wait write the records of the revocations.
+  boost::asio::post(dependencies_.io, [&io = dependencies_.io] { io.stop(); });
 }
 
 }  // namespace leasehold

@@ -72,6 +72,17 @@ TEST_CASE("effects: a decision without rows waits only behind decisions with row
   CHECK(recorder.performed == Performed{"first", "rows", "second"});
 }
 
+TEST_CASE("effects: what comes before the rows of a decision waits only behind other decisions") {
+  Recorder recorder;
+  EffectGroup group;
+  group.add({effect::Warn{"before"}, rows(), effect::Warn{"after"}}, recorder);
+  CHECK(recorder.performed == Performed{"before"});
+  group.add({effect::Warn{"next"}, rows()}, recorder);
+  CHECK(recorder.performed == Performed{"before"});
+  group.flush(recorder);
+  CHECK(recorder.performed == Performed{"before", "rows of 2", "after", "next"});
+}
+
 TEST_CASE("effects: the rows of many decisions are written once, before what follows them") {
   Recorder recorder;
   EffectGroup group;
