@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace leasehold {
@@ -10,7 +11,9 @@ namespace leasehold {
 BrokerProcess::BrokerProcess(std::vector<std::string> more_arguments, FdStore* store)
     : programs_(program_dir(), folder_.path(), store), socket_(programs_.broker_socket()) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms(0755));
-  arguments_ = {"--capacity", "64MiB", "--log-level", "error", "--socket-mode", "0666"};
+  arguments_ = {"--log-level", "error", "--socket-mode", "0666"};
+  if (std::ranges::find(more_arguments, "--capacity") == more_arguments.end())
+    arguments_.insert(arguments_.end(), {"--capacity", "64MiB"});
   if (more_arguments.empty()) more_arguments = {"--fence-timeout-ms", "3600000"};
   arguments_.insert(arguments_.end(), more_arguments.begin(), more_arguments.end());
   start();

@@ -17,8 +17,9 @@ namespace leasehold {
 
 class BrokerProcess {
  public:
-  /// Starts the broker and waits until it serves. The default fence timeout is one hour, so that no
-  /// worker is killed on a slow machine. `store` keeps the broker's descriptors; null: none does.
+  /// Starts the broker and waits until it serves. The default capacity is 64 MiB, and the default
+  /// fence timeout one hour, so that no worker is killed on a slow machine. `store` keeps the
+  /// broker's descriptors; null: none does.
   explicit BrokerProcess(std::vector<std::string> more_arguments = {}, FdStore* store = nullptr);
 
   const std::string& socket() const { return socket_; }

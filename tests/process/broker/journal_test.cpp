@@ -1,5 +1,6 @@
 /// A broker that is killed and restarted with its state directory, but without kept descriptors.
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>
@@ -40,7 +41,37 @@ void fill_disk_of(const BrokerProcess& broker, const TemporaryDirectory& state) 
   REQUIRE(::prlimit(broker.pid(), RLIMIT_FSIZE, &limit, nullptr) == 0);
 }
 
+/// Counts the revocations in the audit chain.
+int recorded_revocations(const TemporaryDirectory& state) {
+  sqlite3* journal = nullptr;
+  REQUIRE(sqlite3_open((state.path() / "journal.db").c_str(), &journal) == SQLITE_OK);
+  int count = 0;
+  const auto add = [](void* to, int, char** values, char**) {
+    *static_cast<int*>(to) = std::stoi(values[0]);
+    return 0;
+  };
+  const char* sql = "SELECT count(*) FROM audit_record WHERE content->>'record'='revocation'";
+  REQUIRE(sqlite3_exec(journal, sql, add, &count, nullptr) == SQLITE_OK);
+  sqlite3_close(journal);
+  return count;
+}
+
 }  // namespace
+
+TEST_CASE("broker: a stop records the revocations of more leases than one batch has") {
+  const auto state = TemporaryDirectory::create("state").value();
+  std::vector<std::string> arguments = keeping_state_in(state);
+  arguments.insert(arguments.end(), {"--capacity", "256MiB"});
+  BrokerProcess broker(arguments);
+  FakeWorker worker(broker.socket(), "w");
+  control::Client client = broker.connect();
+  broker.admit(client, "a");
+  constexpr int kLeases = 70;
+  for (int i = 0; i < kLeases; ++i) REQUIRE(broker.acquire(client, "a").has_value());
+  broker.signal(SIGTERM);
+  CHECK(broker.wait() == 0);
+  CHECK(recorded_revocations(state) == kLeases);
+}
 
 TEST_CASE("broker: a restarted broker knows its tenants and repeats the reply to an acquire") {
   const auto state = TemporaryDirectory::create("state").value();
