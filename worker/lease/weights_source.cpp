@@ -158,7 +158,7 @@ Result<std::optional<WeightsSource::Restored>> WeightsSource::restore(Weights& w
 
 Result<Weights::MappedPart> WeightsSource::open_again(const WeightsPart& part,
                                                       const std::function<void()>& before_map) {
-  TRY(model_.find());
+  (void)TRY(model_.find());
   done_bytes_ = 0;
   total_bytes_ = part.layout.size_bytes;
   return map_part(part, TRY(open(part)), before_map);
