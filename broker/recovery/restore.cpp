@@ -299,6 +299,14 @@ class Restorer {
     });
   }
 
+  /// True if the journal's lease of the slot is newer than the table's, which was fenced in the
+  /// same transaction: its word replaces the older one.
+  bool has_later_word(LeaseId id) const {
+    return std::ranges::any_of(out_.words, [id](const Recovered::Word& each) {
+      return each.lease.slot == id.slot && each.lease.generation > id.generation;
+    });
+  }
+
   /// Fences table words whose grant was published but neither journaled nor answered.
   void fence_unjournaled_words() {
     if (!facts_.table) return;
@@ -306,7 +314,7 @@ class Restorer {
       const LeaseWord word = (*facts_.table)[slot].word;
       const bool open = word.state() == LeaseState::Live || word.state() == LeaseState::Revoked;
       const LeaseId id{slot, word.generation()};
-      if (!open || out_.state.leases.find_open(id) != nullptr) continue;
+      if (!open || out_.state.leases.find_open(id) != nullptr || has_later_word(id)) continue;
       out_.words.push_back({id, LeaseState::Fenced, RevokeReason::Released});
     }
   }
