@@ -133,8 +133,9 @@ void SocketPeer::read_more() {
 bool SocketPeer::refuse_input(std::size_t waiting_line_bytes) {
   if (!inbox_.charge(waiting_line_bytes) || !handlers_.refuse_input) return false;
   auto why = handlers_.refuse_input();
-  if (why) refuse_and_close(*std::move(why));
-  return why.has_value();
+  if (!why) return false;
+  refuse_and_close(*std::move(why));
+  return true;
 }
 
 void SocketPeer::process_after(Duration wait, Line line) {
