@@ -242,7 +242,8 @@ void PlainModel::rotate_head(const RopeConfig& rope, Vector::iterator head,
 double PlainModel::temperature(std::size_t position) const {
   const QueryTemperature& of_model = config_.rope.query_temperature;
   if (of_model.growth == 0) return 1;
-  return 1 + of_model.growth * std::log(1.0 + static_cast<double>(position / of_model.step));
+  const auto whole_steps = position / of_model.step;
+  return 1 + of_model.growth * std::log(1.0 + static_cast<double>(whole_steps));
 }
 
 PlainModel::Vector PlainModel::project(std::uint32_t layer, const std::string& what,
