@@ -272,6 +272,24 @@ TEST_CASE("reattach: an earlier holder's exit ends only its unclaimed leases") {
   }
 }
 
+TEST_CASE(
+    "recovery: a grant journaled with the fence of its slot's earlier lease replaces its word") {
+  ServingWorld before;
+  const LeaseId lease = before.acquired("a", 16);
+  const LeaseId next{lease.slot, lease.generation + 1};
+  journal::LeaseRow row = before.journal.leases.extract(lease).mapped();
+  row.id = next;
+  before.journal.leases[next] = row;
+  std::erase_if(before.journal.extents,
+                [&](const auto& entry) { return entry.second.lease == lease; });
+
+  World after(before, {});
+
+  CHECK(after.table.word(next.slot) ==
+        LeaseWord::make(next.generation, LeaseState::Fenced, RevokeReason::Released));
+  CHECK(after.state.leases.find_open(next) == nullptr);
+}
+
 TEST_CASE("recovery: weights over a lower capacity are kept; no others fit until they are gone") {
   constexpr ConnectionId kOther{11};
   World before;

@@ -125,23 +125,6 @@ TEST_CASE("recovery: a grant that was journaled but not published is fenced by N
   CHECK_FALSE(after.journal.leases.contains(unpublished));
 }
 
-TEST_CASE(
-    "recovery: a grant journaled with the fence of its slot's earlier lease replaces its word") {
-  BeforeRestart before;
-  const LeaseId next{before.lease.slot, before.lease.generation + 1};
-  journal::LeaseRow row = before.journal.leases.extract(before.lease).mapped();
-  row.id = next;
-  before.journal.leases[next] = row;
-  std::erase_if(before.journal.extents,
-                [&](const auto& entry) { return entry.second.lease == before.lease; });
-
-  World after(before, {});
-
-  CHECK(after.table.word(next.slot) ==
-        LeaseWord::make(next.generation, LeaseState::Fenced, RevokeReason::Released));
-  CHECK(after.state.leases.find_open(next) == nullptr);
-}
-
 TEST_CASE("recovery: a word without a row is fenced") {
   BeforeRestart before;
   const LeaseId second = before.acquired("a");
