@@ -292,9 +292,8 @@ void add_prefix(Commands& commands) {
       {"publish",
        "Compute a text once for the prompts of all tenants that begin with it; `brokerctl revoke "
        "LEASE` ends it",
-       "brokerctl prefix publish --file rules.txt --worker w1 --name rules\nbrokerctl prefix "
-       "publish "
-       "--file rules.txt --worker w1 --adapter tone"},
+       "brokerctl prefix publish --file rules.txt --worker w1 --name rules\n"
+       "brokerctl prefix publish --file rules.txt --worker w1 --adapter tone"},
       [&commands, publish, adapter]() -> Result<Verb> {
         publish->message.adapter = TRY(parse_optional<AdapterName>(*adapter));
         publish->message.request_id = TRY(commands.request_id());
