@@ -7,7 +7,8 @@
 /// its connection holds what they bind only during the call.
 ///
 /// A process that dies before `flush` has published nothing that it would have to know afterwards,
-/// except words of ended leases, which recovery reads in the table. Threads: one.
+/// except words of ended leases, which recovery reads in the table. If it dies after the rows,
+/// recovery stores the words that are behind them. Threads: one.
 #pragma once
 
 #include <algorithm>

@@ -64,8 +64,8 @@ std::optional<Error> ServerEffects::take_refusal(std::map<Id, Error>& refused, I
   return node.empty() ? std::nullopt : std::optional(node.mapped());
 }
 
-/// With `when_idle` the batch is written from the event loop, after the current effects: the words,
-/// proofs and punches of a revocation do not wait for the disk.
+/// With `when_idle` the batch is written from the event loop, after the current effects, so that
+/// what a large revocation does next does not wait until its records are written.
 void ServerEffects::perform(const effect::Journal& effect) {
   if (!effect.when_idle) return write(effect.batch);
   boost::asio::post(dependencies_.io, [this, batch = effect.batch] { write(batch); });

@@ -11,9 +11,9 @@ void forget_adapters_of(Decision& decision, const TenantId& tenant);
 /// UnknownAdapter, for operators.
 std::unexpected<Error> not_registered(const AdapterName& adapter);
 
-/// The live leases of all versions of the adapter and of texts published under it; with a tenant,
-/// only if it is the owner. Errors: UnknownAdapter if there is no such adapter and no lease of a
-/// removed one.
+/// Returns the live leases of all versions of the adapter and of texts published under it. If
+/// `owner` is given, leases and adapters of other tenants count as absent. Errors: UnknownAdapter
+/// if neither the adapter nor a lease of a removed one is found.
 Result<std::vector<LeaseId>> leases_of_adapter(State& state, const AdapterName& adapter,
                                                const std::optional<TenantId>& owner);
 
