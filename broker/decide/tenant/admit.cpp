@@ -67,7 +67,7 @@ CallResult decide_call(Decision& decision, const Caller& caller, const wire::Ten
   const Tenant* known = decision.state.tenants.find(admit.tenant);
   if (known != nullptr) TRY(require_local(*known));
   const wire::TenantPolicy policy = with_changes(known, admit);
-  TRY(put_policy(decision, policy));
+  (void)TRY(put_policy(decision, policy));
   decision.touched.durable = true;
   record_operator_action(
       decision, {.uid = caller.uid, .action = "admit", .object = "tenant:" + admit.tenant.value});
