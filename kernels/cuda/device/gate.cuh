@@ -2,6 +2,20 @@
 /// tenant memory calls `row_is_live` before it touches memory of a row. A kernel may load the
 /// step's own words before it checks the gate, so that the loads overlap: these words are not
 /// tenant memory.
+///
+/// The body of a LEASEHOLD_KERNEL_EARLY may run while the previous kernel still runs. Its rules:
+///   1. Every thread calls `await_previous_kernel` before it ends. Otherwise the next kernel's wait
+///      does not cover the kernel before this one.
+///   2. Before that call a thread reads its parameters, weights and the mirror only, because the
+///      previous kernel may still write everything else; and it writes shared memory only.
+///   3. A thread reaches tenant memory only after a read of the mirror that follows the call. The
+///      engine's stop is read before the first bulk copy, and again after the call.
+///   4. Bulk copies in flight are awaited before the block ends, also after a stop: the next
+///      block's shared memory may be at the same place.
+///   5. Blocks exchange results through `arrive` only. No other code has atomics, fences or
+///      volatile loads.
+/// The test runner checks rules 1, 2 and 4 in each run, and tests with a mirror that changes check
+/// rule 3.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"

@@ -7,16 +7,17 @@
 ///   - `__syncthreads`, `__syncwarp`, `__threadfence`
 ///   - `__shfl_sync`, `__shfl_xor_sync`, `__ballot_sync`, and atomicAdd on 32 bits
 ///   - the small functions in tests/support/simt/cuda_builtins.hpp
-///   - the functions declared here and in wgmma.cuh
+///   - the functions declared here, in wgmma.cuh and in bulk_copy.cuh
 ///
 /// A kernel is `LEASEHOLD_KERNEL(name, Params, threads)`: it has one parameter block by value and
 /// runs in blocks of at most `threads`. Its name begins with "lh_".
 /// `LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks)` also limits its registers, so that an
 /// SM holds that many blocks.
 ///
-/// On cards with programmatic dependent launch (sm_90) a kernel of a graph may start before the
-/// previous kernel has ended. Each kernel begins by waiting for that end, so nothing in a kernel's
-/// body runs early. Source: PTX ISA, griddepcontrol.
+/// On cards with programmatic dependent launch (sm_90) a kernel may start before the previous
+/// kernel has ended. These kernels begin by waiting for that end, so nothing in their bodies runs
+/// early. `LEASEHOLD_KERNEL_EARLY(name, Params, threads, blocks)` does not wait: its body starts
+/// early, and obeys the rules in gate.cuh. Source: PTX ISA, griddepcontrol.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +28,14 @@
 #include <cuda_device_runtime_api.h>
 #include <cuda_fp16.h>
 
+#include "kernels/cuda/device/bulk_copy.cuh"
 #include "kernels/cuda/device/wgmma.cuh"
 
 #define LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, ...)         \
   __device__ __forceinline__ void name##_body(const Params& p); \
   extern "C" __global__ void __launch_bounds__(__VA_ARGS__)     \
       name(const __grid_constant__ Params p) {                  \
+    ::leasehold::device::trigger_next_kernel();                 \
     ::leasehold::device::await_previous_kernel();               \
     name##_body(p);                                             \
   }                                                             \
@@ -40,14 +43,22 @@
 #define LEASEHOLD_KERNEL(name, Params, threads) LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, threads)
 #define LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks) \
   LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, threads, blocks)
+#define LEASEHOLD_KERNEL_EARLY(name, Params, threads, blocks)   \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) \
+      name(const __grid_constant__ Params p)
 
 namespace leasehold::device {
 
-/// Waits until the kernel before this one has ended and its stores are visible. Then the next
-/// kernel's blocks may take the room that this kernel's last blocks leave, and wait there.
+/// Waits until the kernel before this one has ended and its stores are visible to this thread.
 __device__ __forceinline__ void await_previous_kernel() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// Once every block has called this or ended, the next kernel's blocks may take the room that this
+/// kernel leaves.
+__device__ __forceinline__ void trigger_next_kernel() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }

@@ -1,7 +1,7 @@
 /// Asynchronous work of a card: copies to shared memory, and wgmma.
 ///
 /// Both happen as late as the kernel's waits allow, so that a missing or early wait changes the
-/// result. With a seed whose second bit is set (2, 3, 6, 7 …) they happen as early as possible.
+/// result; or as early as possible, if asked.
 ///
 /// Lifetime and threads: those of its block.
 #pragma once

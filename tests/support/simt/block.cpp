@@ -13,6 +13,9 @@ namespace leasehold::simt {
 namespace {
 
 constexpr const char* kBarrier = "__syncthreads";
+constexpr const char* kAwait = "await_previous_kernel";
+constexpr std::uint64_t kEarlySeed =
+    2;  ///< A seed with this bit: asynchronous work is done at once.
 
 std::uint64_t mix(std::uint64_t x) {  // splitmix64 (Steele, Lea, Flood 2014)
   x += 0x9E37'79B9'7F4A'7C15;
@@ -44,12 +47,12 @@ Block& Block::mine() {
 std::optional<std::string> Block::run(const BlockWork& work) {
   prepare(work);
   while (ended_ < work.threads && !failure_) {
-    if (!run_round() && !failure_) failure_ = stalled();
+    if (!run_round() && !failure_ && !make_progress()) failure_ = stalled();
   }
-  if (failure_) {
-    // Fibers paused in a kernel cannot serve another block.
-    while (started_ > 0) fibers_[--started_].reset();
-  }
+  work.predecessor->end();
+  if (!failure_) return barriers_.unawaited();
+  // Fibers paused in a kernel cannot serve another block.
+  while (started_ > 0) fibers_[--started_].reset();
   return std::exchange(failure_, std::nullopt);
 }
 
@@ -57,7 +60,14 @@ void Block::prepare(const BlockWork& work) {
   work_ = work;
   at_barrier_ = 0;
   ended_ = 0;
-  async_work_.begin(work.threads, (work.order_seed & 2) != 0);
+  n_syncs_ = 0;
+  std::fill_n(waits_.begin(), work.threads, Wait{});
+  const bool early = (work.order_seed & kEarlySeed) != 0;
+  async_work_.begin(work.threads, early);
+  barriers_.begin(early);
+  has_predecessor_ended_ = early || !work.kernel->is_early;
+  if (!has_predecessor_ended_) work.predecessor->begin();
+  has_awaited_.reset();
   for (PendingSync& pending_sync : pending_syncs_) pending_sync.missing = 0;
   while (started_ < work.threads) start_fiber(started_++);
   warp_count_ = (work.threads + kWarp - 1) / kWarp;
@@ -81,14 +91,50 @@ void Block::start_fiber(unsigned thread) {
 void Block::live() {
   while (true) {
     work_.kernel->body(work_.params);
-    if (async_work_.has_unwaited_products(running_)) fail("ends without waiting for its wgmma");
-    Warp& warp = warps_[running_ / kWarp];
-    const std::uint32_t bit = 1u << running_ % kWarp;
-    warp.ready &= ~bit;
-    warp.ended |= bit;
-    ++ended_;
+    end_thread();
     run_next();
   }
+}
+
+void Block::end_thread() {
+  if (async_work_.has_unwaited_products(running_)) fail("ends without waiting for its wgmma");
+  if (work_.kernel->is_early && !has_awaited_[running_])
+    fail(fmt::format("ends without {}", kAwait));
+  Warp& warp = warps_[running_ / kWarp];
+  const std::uint32_t bit = 1u << running_ % kWarp;
+  warp.ready &= ~bit;
+  warp.ended |= bit;
+  ++ended_;
+}
+
+/// Does asynchronous work when every thread waits. Returns false if none can end a wait.
+bool Block::make_progress() {
+  return land_a_copy() || end_predecessor();
+}
+
+/// Lands a copy for the first waiting thread, or for the last if the seed is odd.
+bool Block::land_a_copy() {
+  for (unsigned i = 0; i < work_.threads; ++i) {
+    const unsigned thread = work_.order_seed % 2 == 0 ? i : work_.threads - 1 - i;
+    const device::SharedBarrier* const at = waits_[thread].barrier;
+    if (at == nullptr || !barriers_.is_landing(*at)) continue;
+    if (barriers_.land(*at)) wake_waiters(*at);
+    return true;
+  }
+  return false;
+}
+
+bool Block::end_predecessor() {
+  if (has_predecessor_ended_) return false;
+  bool any = false;
+  for (unsigned i = 0; i < work_.threads; ++i) {
+    if (waits_[i].at != kAwait) continue;
+    any = true;
+    wake(i);
+  }
+  if (any) work_.predecessor->end();
+  has_predecessor_ended_ = any;
+  return any;
 }
 
 /// Runs each warp until all its lanes wait. Returns false if no warp could run.
@@ -131,15 +177,49 @@ std::optional<unsigned> Block::next_of_warp(unsigned after) const {
   return first + static_cast<unsigned>(lane + ahead) % kWarp;
 }
 
-void Block::wait_at(const char* name, std::uint32_t mask) {
-  waits_[running_] = {.at = name, .mask = mask};
+void Block::wait_at(const Wait& wait) {
+  waits_[running_] = wait;
   warps_[running_ / kWarp].ready &= ~(1u << running_ % kWarp);
   run_next();
 }
 
+void Block::wake(unsigned thread) {
+  waits_[thread] = {};
+  warps_[thread / kWarp].ready |= 1u << thread % kWarp;
+}
+
+void Block::wake_waiters(const device::SharedBarrier& at) {
+  for (unsigned i = 0; i < work_.threads; ++i) {
+    if (waits_[i].barrier == &at) wake(i);
+  }
+}
+
+void Block::init_barrier(device::SharedBarrier& at, std::uint32_t arrivals) {
+  barriers_.init(at, user(), arrivals);
+}
+
+void Block::arrive_at_barrier(device::SharedBarrier& at, std::uint32_t expected_bytes) {
+  if (barriers_.arrive(at, user(), expected_bytes)) wake_waiters(at);
+}
+
+void Block::wait_for_barrier(device::SharedBarrier& at, std::uint32_t parity) {
+  while (!barriers_.try_wait(at, user(), parity))
+    wait_at({.at = "barrier_wait", .mask = 0, .barrier = &at});
+}
+
+void Block::copy_bulk(device::SharedBarrier& at, const BulkCopy& copy) {
+  if (barriers_.copy(at, user(), copy, !has_predecessor_ended_)) wake_waiters(at);
+}
+
+void Block::await_previous_kernel() {
+  if (!has_predecessor_ended_) wait_at({.at = kAwait});
+  has_awaited_.set(running_);
+}
+
 void Block::arrive_and_wait_block() {
-  if (++at_barrier_ < work_.threads) return wait_at(kBarrier, 0);
+  if (++at_barrier_ < work_.threads) return wait_at({.at = kBarrier});
   at_barrier_ = 0;
+  ++n_syncs_;
   for (unsigned i = 0; i < warp_count_; ++i) warps_[i].ready = warps_[i].all;
 }
 
@@ -185,7 +265,8 @@ Block::PendingSync& Block::pending_sync_for(const SyncPoint& sync_point, unsigne
 void Block::arrive(PendingSync& pending_sync, void* part) {
   const unsigned place = running_ - pending_sync.first;
   pending_sync.members[place] = part;
-  if (--pending_sync.missing > 0) return wait_at(pending_sync.name, pending_sync.mask);
+  if (--pending_sync.missing > 0)
+    return wait_at({.at = pending_sync.name, .mask = pending_sync.mask});
   const std::size_t members = pending_sync.mask == 0 ? kWarpgroup : kWarp;
   if (pending_sync.finish != nullptr)
     pending_sync.finish(std::span(pending_sync.members).first(members));
@@ -213,11 +294,11 @@ std::string Block::stalled() const {
   for (unsigned i = 0; i < work_.threads; ++i) {
     if ((warps_[i / kWarp].ended >> i % kWarp & 1) != 0) continue;
     const Wait& wait = waits_[i];
-    if (before != nullptr && before->at == wait.at && before->mask == wait.mask) continue;
+    if (before != nullptr && *before == wait) continue;
     before = &wait;
-    text += wait.mask == 0
-                ? fmt::format(", thread {} waits at {}", i, wait.at)
-                : fmt::format(", thread {} waits at {} with mask {:#x}", i, wait.at, wait.mask);
+    text += fmt::format(", thread {} waits at {}", i, wait.at);
+    if (wait.mask != 0) text += fmt::format(" with mask {:#x}", wait.mask);
+    if (wait.barrier != nullptr) text += fmt::format(": {}", barriers_.missing(*wait.barrier));
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <deque>
 #include <optional>
 #include <string>
@@ -12,7 +13,9 @@
 
 #include "tests/support/fiber.hpp"
 #include "tests/support/simt/async_work.hpp"
+#include "tests/support/simt/predecessor.hpp"
 #include "tests/support/simt/runner.hpp"
+#include "tests/support/simt/shared_barriers.hpp"
 #include "tests/support/simt/sync_points.hpp"
 
 namespace leasehold::simt {
@@ -38,6 +41,7 @@ struct BlockWork {
   const void* params = nullptr;
   unsigned threads = 0;
   std::uint64_t order_seed = 0;
+  Predecessor* predecessor = nullptr;  ///< Used if the kernel starts early.
 };
 
 class Block {
@@ -57,6 +61,11 @@ class Block {
   void arrive_and_wait_block();
   void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* part);
   void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* part);
+  void init_barrier(device::SharedBarrier& at, std::uint32_t arrivals);
+  void arrive_at_barrier(device::SharedBarrier& at, std::uint32_t expected_bytes);
+  void wait_for_barrier(device::SharedBarrier& at, std::uint32_t parity);
+  void copy_bulk(device::SharedBarrier& at, const BulkCopy& copy);
+  void await_previous_kernel();
   [[noreturn]] void fail(const std::string& what);
   unsigned running() const { return running_; }
   AsyncWork& late() { return async_work_; }
@@ -75,6 +84,8 @@ class Block {
   struct Wait {
     const char* at = "";
     std::uint32_t mask = 0;
+    const device::SharedBarrier* barrier = nullptr;
+    bool operator==(const Wait&) const = default;
   };
 
   /// Lanes that arrive at a synchronisation point; `members` counts from `first`.
@@ -90,11 +101,18 @@ class Block {
   void prepare(const BlockWork& work);
   void start_fiber(unsigned thread);
   void live();
+  void end_thread();
   bool run_round();
+  bool make_progress();
+  bool land_a_copy();
+  bool end_predecessor();
   void switch_to(unsigned thread);
   void run_next();
   std::optional<unsigned> next_of_warp(unsigned after) const;
-  void wait_at(const char* name, std::uint32_t mask);
+  void wait_at(const Wait& wait);
+  void wake(unsigned thread);
+  void wake_waiters(const device::SharedBarrier& at);
+  BarrierUser user() const { return {.thread = running_, .n_syncs = n_syncs_}; }
   void release(const PendingSync& pending_sync);
   PendingSync& pending_sync_for(const SyncPoint& sync_point, unsigned first, std::uint32_t mask);
   void arrive(PendingSync& pending_sync, void* part);
@@ -109,8 +127,12 @@ class Block {
   unsigned started_ = 0;
   std::deque<PendingSync> pending_syncs_;
   AsyncWork async_work_;
+  SharedBarriers barriers_;
+  bool has_predecessor_ended_ = true;
+  std::bitset<kMaxThreads> has_awaited_;  ///< The predecessor, by thread.
   unsigned running_ = kOutside;
   unsigned at_barrier_ = 0;
+  std::uint64_t n_syncs_ = 0;
   unsigned ended_ = 0;
   std::optional<std::string> failure_;
 };

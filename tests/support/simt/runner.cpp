@@ -41,6 +41,10 @@ LoadHook& load_hook() {
   static auto& hook = *new LoadHook;
   return hook;
 }
+Predecessor& predecessor() {
+  static auto& previous = *new Predecessor({});
+  return previous;
+}
 Block* running_block = nullptr;  ///< The only one of the process.
 
 std::atomic<std::uint64_t>& order_seed() {
@@ -128,6 +132,10 @@ void set_block_hook(BlockHook hook) {
   block_hook() = std::move(hook);
 }
 
+void set_predecessor(std::vector<UnfinishedMemory> unfinished) {
+  predecessor() = Predecessor(std::move(unfinished));
+}
+
 void set_load_hook(LoadHook hook) {
   load_hook() = std::move(hook);
 }
@@ -156,7 +164,8 @@ Result<void> run(const Kernel& kernel, cuda::GridSize grid, unsigned block_threa
     auto failure = running_block->run({.kernel = &kernel,
                                        .params = copied.data(),
                                        .threads = block_threads,
-                                       .order_seed = order_seed()});
+                                       .order_seed = order_seed(),
+                                       .predecessor = &predecessor()});
     if (!failure && !shared.is_whole(dynamic_shared_bytes))
       failure = "the kernel wrote behind the dynamic shared memory";
     if (failure) {
@@ -185,6 +194,26 @@ void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void*
 
 void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* mine) {
   running_block->arrive_and_wait_warpgroup(sync_point, mine);
+}
+
+void init_barrier(device::SharedBarrier& at, std::uint32_t arrivals) {
+  running_block->init_barrier(at, arrivals);
+}
+
+void arrive_at_barrier(device::SharedBarrier& at, std::uint32_t expected_bytes) {
+  running_block->arrive_at_barrier(at, expected_bytes);
+}
+
+void wait_for_barrier(device::SharedBarrier& at, std::uint32_t parity) {
+  running_block->wait_for_barrier(at, parity);
+}
+
+void copy_bulk(device::SharedBarrier& at, const BulkCopy& copy) {
+  running_block->copy_bulk(at, copy);
+}
+
+void await_previous_kernel() {
+  running_block->await_previous_kernel();
 }
 
 unsigned running_thread() {

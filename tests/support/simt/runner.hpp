@@ -4,7 +4,10 @@
 /// run one after another, each with its dynamic shared memory full of NaNs. If a card would hang or
 /// its behaviour would be undefined, the result is an error that names kernel and block: a barrier
 /// that some thread never reaches, a shuffle from an absent lane, a write past the end of shared
-/// memory.
+/// memory, a bulk copy that no thread waits for.
+///
+/// Asynchronous copies land, and await_previous_kernel returns, when every thread of the block
+/// waits. With a seed whose second bit is set (2, 3, 6, 7 …) they do so at once.
 ///
 /// Not modelled: the initial content of `__shared__` arrays (they keep the previous block's),
 /// concurrent blocks (a kernel that waits for another block fails), weak memory order.
@@ -21,6 +24,7 @@
 
 #include "common/result.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
+#include "tests/support/simt/predecessor.hpp"
 
 namespace leasehold::simt {
 
@@ -30,6 +34,7 @@ struct Kernel {
   std::size_t params_bytes = 0;
   unsigned max_threads = 0;                    ///< Per block.
   void (*body)(const void* params) = nullptr;  ///< Runs one thread.
+  bool is_early = false;                       ///< It calls await_previous_kernel itself.
 };
 
 struct Registration {
@@ -60,6 +65,11 @@ constexpr std::uint64_t kDescendingOrder = ~std::uint64_t{0};
 /// called.
 using BlockHook = std::function<void(std::uint64_t i)>;
 void set_block_hook(BlockHook hook);
+
+/// What the kernel before an early one has not written: each block begins with the old content of
+/// this memory, and the content at the call of `run` is back when a thread has waited. Empty: the
+/// kernel before has ended.
+void set_predecessor(std::vector<UnfinishedMemory> unfinished);
 
 /// Called for each load_aligned: the thread's index, the address and the size; empty: not called.
 using LoadHook = std::function<void(unsigned thread, const std::byte* at, std::size_t size_bytes)>;

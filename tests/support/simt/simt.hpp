@@ -12,17 +12,24 @@
 #include "kernels/numerics/f16.hpp"
 #include "tests/support/simt/cuda_builtins.hpp"
 #include "tests/support/simt/runner.hpp"
+#include "tests/support/simt/shared_barriers.hpp"
 
-#define LEASEHOLD_KERNEL(name, Params, threads)                                 \
-  static void name([[maybe_unused]] const Params& p);                           \
-  static const ::leasehold::simt::Registration name##_registration(             \
-      {#name, sizeof(Params), threads,                                          \
-       [](const void* params) { name(*static_cast<const Params*>(params)); }}); \
+#define LEASEHOLD_SIMT_KERNEL(name, Params, threads, is_early)                            \
+  static void name([[maybe_unused]] const Params& p);                                     \
+  static const ::leasehold::simt::Registration name##_registration(                       \
+      {#name, sizeof(Params), threads,                                                    \
+       [](const void* params) { name(*static_cast<const Params*>(params)); }, is_early}); \
   static void name([[maybe_unused]] const Params& p)
+
+#define LEASEHOLD_KERNEL(name, Params, threads) LEASEHOLD_SIMT_KERNEL(name, Params, threads, false)
 
 #define LEASEHOLD_KERNEL_RESIDENT(name, Params, threads, blocks) \
   static_assert((blocks) >= 1);                                  \
   LEASEHOLD_KERNEL(name, Params, threads)
+
+#define LEASEHOLD_KERNEL_EARLY(name, Params, threads, blocks) \
+  static_assert((blocks) >= 1);                               \
+  LEASEHOLD_SIMT_KERNEL(name, Params, threads, true)
 
 namespace leasehold::device {
 
@@ -67,6 +74,28 @@ template <int kPending>
 void copy_async_wait() {
   simt::wait_copies(kPending);
 }
+
+inline void barrier_init(SharedBarrier* barrier, std::uint32_t arrivals) {
+  simt::init_barrier(*barrier, arrivals);
+}
+inline void barrier_expect(SharedBarrier* barrier, std::uint32_t bytes) {
+  simt::arrive_at_barrier(*barrier, bytes);
+}
+inline void barrier_arrive(SharedBarrier* barrier) {
+  simt::arrive_at_barrier(*barrier, 0);
+}
+inline void barrier_wait(SharedBarrier* barrier, std::uint32_t parity) {
+  simt::wait_for_barrier(*barrier, parity);
+}
+inline void bulk_copy(void* to_shared, const void* from, std::uint32_t bytes,
+                      SharedBarrier* barrier) {
+  simt::copy_bulk(*barrier, {.to = to_shared, .from = from, .size_bytes = bytes});
+}
+
+inline void await_previous_kernel() {
+  simt::await_previous_kernel();
+}
+inline void trigger_next_kernel() {}
 
 inline void mma_16x8x16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   simt::multiply_warp({.d = d, .a = a, .b = b});

@@ -8,9 +8,12 @@
 #include <span>
 #include <string>
 
+#include "kernels/cuda/device/shared_barrier.hpp"
+
 namespace leasehold::simt {
 
 class AsyncWork;
+struct BulkCopy;
 
 /// Does a collective's work when all members have arrived; the last one to arrive calls it. Member
 /// i is the argument of lane i, null if that lane is not a member.
@@ -28,6 +31,13 @@ void arrive_and_wait_block();
 void arrive_and_wait_warp(const SyncPoint& sync_point, std::uint32_t mask, void* mine);
 /// The four warps of this warpgroup.
 void arrive_and_wait_warpgroup(const SyncPoint& sync_point, void* mine);
+
+/// Barriers in shared memory; see bulk_copy.cuh for their meaning.
+void init_barrier(device::SharedBarrier& at, std::uint32_t arrivals);
+void arrive_at_barrier(device::SharedBarrier& at, std::uint32_t expected_bytes);
+void wait_for_barrier(device::SharedBarrier& at, std::uint32_t parity);
+void copy_bulk(device::SharedBarrier& at, const BulkCopy& copy);
+void await_previous_kernel();
 
 unsigned running_thread();  ///< The thread's index in the block.
 AsyncWork& async_work();
