@@ -17,15 +17,12 @@ namespace leasehold::simt {
 
 constexpr unsigned kLanes = 32;
 constexpr unsigned kWarpgroup = 4 * kLanes;
-constexpr int kDepth = 16;  ///< Of one matrix product.
 
-/// The rows of A for one warp.
-using RowsOfA = std::array<std::array<float, kDepth>, 16>;
-
+/// The parts of a product, by thread of the warpgroup.
 struct QueuedProduct {
-  std::array<RowsOfA, 4> a;
-  std::array<float*, 4 * kLanes> d;
-  GroupProduct described;  ///< By any lane; all lanes share b, strides and columns.
+  std::array<std::array<std::uint32_t, 4>, kWarpgroup> a;
+  std::array<void*, kWarpgroup> d;
+  GroupProduct described;  ///< By any thread; all share everything but a and d.
 };
 
 /// Adds the product to the lanes' d; reads b at this moment.

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <numeric>
+#include <tuple>
 
 #include "kernels/numerics/f16.hpp"
 #include "tests/support/simt/async_work.hpp"
@@ -67,6 +69,10 @@ float value_of(std::uint32_t half) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | infinite |
                               (half & 0x8000) << 16);
 }
+
+constexpr std::size_t kDepth = 16;  ///< Of one product of halves.
+/// The rows of A for one warp.
+using RowsOfA = std::array<std::array<float, kDepth>, 16>;
 
 struct Pair {
   float first;
@@ -181,27 +187,83 @@ void queue_group_product(std::span<void* const> members) {
   const auto part = [&](unsigned lane) -> const GroupProduct& {
     return *static_cast<const GroupProduct*>(members[lane]);
   };
+  const auto described = [&](unsigned lane) {
+    const GroupProduct& one = part(lane);
+    return std::tuple(one.elements, one.adds, one.b, one.lbo_bytes, one.sbo_bytes, one.n_columns);
+  };
   QueuedProduct product{.a = {}, .d = {}, .described = part(0)};
-  for (unsigned lane = 0; lane < 4 * kLanes; ++lane) {
-    if (part(lane).b != part(0).b || part(lane).lbo_bytes != part(0).lbo_bytes ||
-        part(lane).sbo_bytes != part(0).sbo_bytes || part(lane).n_columns != part(0).n_columns)
+  for (unsigned lane = 0; lane < kWarpgroup; ++lane) {
+    if (described(lane) != described(0))
       fail_thread("the threads of a warpgroup pass different matrices to wgmma");
-    place_a(product.a[lane / kLanes], lane % kLanes, part(lane).a);
+    std::copy_n(part(lane).a, 4, product.a[lane].begin());
     product.d[lane] = part(lane).d;
   }
-  async_work().queue(running_thread() / (4 * kLanes), product);
+  async_work().queue(running_thread() / kWarpgroup, product);
+}
+
+void multiply_halves(const QueuedProduct& product) {
+  std::array<RowsOfA, 4> a;
+  for (unsigned i = 0; i < kWarpgroup; ++i) place_a(a[i / kLanes], i % kLanes, product.a[i].data());
+  for (int tile = 0; tile < product.described.n_columns / 8; ++tile) {
+    const ColumnsOfB b = columns_in_shared(product.described, tile);
+    for (unsigned warp = 0; warp < 4; ++warp)
+      multiply_tile(a[warp], b, [&](unsigned lane) {
+        return static_cast<float*>(product.d[warp * kLanes + lane]) +
+               4 * static_cast<std::ptrdiff_t>(tile);
+      });
+  }
+}
+
+constexpr std::size_t kByteDepth = 32;
+using RowOfBytes = std::array<std::int16_t, kByteDepth>;
+
+/// The rows of A. Lane (g, t) of a warp has k 4t … 4t+3 of rows g and g+8, and those 16 further on.
+std::array<RowOfBytes, 64> rows_of_bytes(const QueuedProduct& product) {
+  const bool is_signed = product.described.elements == GroupElements::SignedBytes;
+  std::array<RowOfBytes, 64> rows;
+  for (unsigned thread = 0; thread < kWarpgroup; ++thread)
+    for (unsigned i = 0; i < 16; ++i) {
+      const unsigned word = i / 4;
+      const unsigned row = thread / kLanes * 16 + thread % kLanes / 4 + word % 2 * 8;
+      const std::uint32_t byte = product.a[thread][word] >> i % 4 * 8 & 255;
+      rows[row][word / 2 * 16 + thread % 4 * 4 + i % 4] =
+          is_signed ? static_cast<std::int8_t>(byte) : static_cast<std::int16_t>(byte);
+    }
+  return rows;
+}
+
+RowOfBytes column_of_bytes(const GroupProduct& product, std::size_t column) {
+  RowOfBytes k;
+  for (std::size_t i = 0; i < kByteDepth; ++i)
+    k[i] = static_cast<std::int8_t>(
+        product.b[i / 16 * product.lbo_bytes + column / 8 * product.sbo_bytes + column % 8 * 16 +
+                  i % 16]);
+  return k;
+}
+
+/// Sums wrap, as on a card.
+void multiply_bytes(const QueuedProduct& product) {
+  const auto rows = rows_of_bytes(product);
+  for (unsigned column = 0; column < static_cast<unsigned>(product.described.n_columns); ++column) {
+    const RowOfBytes b = column_of_bytes(product.described, column);
+    for (unsigned row = 0; row < rows.size(); ++row) {
+      const unsigned thread = row / 16 * kLanes + row % 8 * 4 + column % 8 / 2;
+      std::int32_t& d = static_cast<std::int32_t*>(
+          product.d[thread])[column / 8 * 4 + row % 16 / 8 * 2 + column % 2];
+      const std::int32_t dot = std::inner_product(rows[row].begin(), rows[row].end(), b.begin(), 0);
+      const std::uint32_t before = product.described.adds ? static_cast<std::uint32_t>(d) : 0;
+      d = static_cast<std::int32_t>(before + static_cast<std::uint32_t>(dot));
+    }
+  }
 }
 
 }  // namespace
 
 void multiply(const QueuedProduct& product) {
-  for (int tile = 0; tile < product.described.n_columns / 8; ++tile) {
-    const ColumnsOfB b = columns_in_shared(product.described, tile);
-    for (unsigned warp = 0; warp < 4; ++warp) {
-      multiply_tile(product.a[warp], b, [&](unsigned lane) {
-        return product.d[warp * kLanes + lane] + 4 * static_cast<std::ptrdiff_t>(tile);
-      });
-    }
+  if (product.described.elements == GroupElements::Halves) {
+    multiply_halves(product);
+  } else {
+    multiply_bytes(product);
   }
 }
 

@@ -42,11 +42,17 @@ struct WarpInt8Product {
 };
 void multiply_warp_int8(WarpInt8Product part);
 
-/// One lane's part of d += a · b with b in shared memory, in the layout of wgmma.m64nNk16.
+/// The elements of a; those of b are halves or signed bytes.
+enum class GroupElements : std::uint8_t { Halves, SignedBytes, UnsignedBytes };
+
+/// One lane's part of d += a · b with b in shared memory, in the layout of wgmma.m64nNk16 or, with
+/// bytes, wgmma.m64nNk32.
 struct GroupProduct {
-  float* d;                 ///< [n_columns / 2]
+  GroupElements elements = GroupElements::Halves;
+  bool adds = true;         ///< False: d = a · b.
+  void* d;                  ///< [n_columns / 2] floats, or std::int32_t with bytes
   const std::uint32_t* a;   ///< [4]
-  const std::byte* b;       ///< Core matrices: 8 columns of 16 bytes (8 k).
+  const std::byte* b;       ///< Core matrices: 8 columns of 16 bytes (8 or 16 k).
   std::uint32_t lbo_bytes;  ///< Distance of neighbouring core matrices in k.
   std::uint32_t sbo_bytes;  ///< ... and in columns.
   int n_columns;

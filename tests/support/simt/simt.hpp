@@ -124,6 +124,21 @@ void wgmma_64x16(float (&d)[kColumns / 2], const std::uint32_t (&a)[4], const st
                             .sbo_bytes = sbo_bytes,
                             .n_columns = kColumns});
 }
+template <int kColumns, bool kIsSigned>
+void wgmma_int8_64x32(std::int32_t (&d)[kColumns / 2], const std::uint32_t (&a)[4],
+                      const std::byte* b_shared, std::uint32_t lbo_bytes, std::uint32_t sbo_bytes,
+                      bool adds) {
+  static_assert(kColumns == 8 || kColumns == 32 || kColumns == 64 || kColumns == 128);
+  simt::multiply_warpgroup({.elements = kIsSigned ? simt::GroupElements::SignedBytes
+                                                  : simt::GroupElements::UnsignedBytes,
+                            .adds = adds,
+                            .d = d,
+                            .a = a,
+                            .b = b_shared,
+                            .lbo_bytes = lbo_bytes,
+                            .sbo_bytes = sbo_bytes,
+                            .n_columns = kColumns});
+}
 inline void fence_proxy_async() {
   simt::fence_proxy_async();
 }

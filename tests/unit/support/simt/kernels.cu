@@ -196,6 +196,82 @@ LEASEHOLD_KERNEL(lh_test_wgmma_128, Product, 128) {
   multiply_group<128>(p);
 }
 
+/// b's [32 × kColumns] from k on, as core matrices: neighbours in columns are adjacent.
+template <int kColumns>
+__device__ void place_byte_columns(const Int8Product& p, std::uint32_t k) {
+  for (std::uint32_t i = threadIdx.x; i < 32 * kColumns; i += blockDim.x) {
+    const std::uint32_t column = i / 32;
+    dynamic_shared()[i % 32 / 16 * kColumns * 16 + column * 16 + i % 16] =
+        static_cast<std::byte>(p.b[column * p.depth + k + i % 32]);
+  }
+}
+
+/// One warpgroup, 64 × kColumns. The first product replaces what d holds before.
+template <int kColumns, bool kIsSigned>
+__device__ void multiply_group_int8(const Int8Product& p) {
+  const std::uint32_t g = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
+  const std::uint32_t t = threadIdx.x % 4;
+  std::int32_t d[kColumns / 2];
+  for (int i = 0; i < kColumns / 2; ++i) d[i] = 77;
+  for (std::uint32_t k = 0; k < p.depth; k += 32) {
+    place_byte_columns<kColumns>(p, k);
+    fence_proxy_async();
+    __syncthreads();
+    std::uint32_t a[4];
+    for (std::uint32_t i = 0; i < 4; ++i)
+      a[i] = four_bytes(p.a + (g + 8 * (i % 2)) * p.depth + k + 4 * t + 16 * (i / 2));
+    wgmma_fence();
+    wgmma_int8_64x32<kColumns, kIsSigned>(d, a, dynamic_shared(), kColumns * 16, 128, k > 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    __syncthreads();
+  }
+  for (std::uint32_t i = 0; i < kColumns / 2; ++i)
+    p.d[(g + 8 * (i / 2 % 2)) * kColumns + i / 4 * 8 + 2 * t + i % 2] = d[i];
+}
+
+LEASEHOLD_KERNEL(lh_test_wgmma_int8_8, Int8Product, 128) {
+  multiply_group_int8<8, true>(p);
+}
+LEASEHOLD_KERNEL(lh_test_wgmma_int8_128, Int8Product, 128) {
+  multiply_group_int8<128, true>(p);
+}
+LEASEHOLD_KERNEL(lh_test_wgmma_uint8_32, Int8Product, 128) {
+  multiply_group_int8<32, false>(p);
+}
+
+/// d: each thread's first sum before, between and after the waits for two products of ones.
+LEASEHOLD_KERNEL(lh_test_wgmma_int8_waits, Int8Product, 128) {
+  for (std::uint32_t i = threadIdx.x; i < 256; i += blockDim.x) dynamic_shared()[i] = std::byte{1};
+  fence_proxy_async();
+  __syncthreads();
+  const std::uint32_t a[4] = {0x01010101u, 0x01010101u, 0x01010101u, 0x01010101u};
+  std::int32_t sums[4] = {};
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    wgmma_fence();
+    wgmma_int8_64x32<8, true>(sums, a, dynamic_shared(), 128, 128, true);
+    wgmma_commit();
+  }
+  std::int32_t* const out = p.d + 3 * threadIdx.x;
+  out[0] = sums[0];
+  __syncthreads();  // the first thread that waits completes the products of all
+  wgmma_wait<1>();
+  out[1] = sums[0];
+  __syncthreads();
+  wgmma_wait<0>();
+  out[2] = sums[0];
+}
+
+/// p.depth: the threads agree on whether they add.
+LEASEHOLD_KERNEL(lh_test_wgmma_int8_differs, Int8Product, 128) {
+  const std::uint32_t a[4] = {};
+  std::int32_t sums[4] = {};
+  wgmma_fence();
+  wgmma_int8_64x32<8, true>(sums, a, dynamic_shared(), 128, 128, p.depth != 0 || threadIdx.x < 64);
+  wgmma_commit();
+  wgmma_wait<0>();
+}
+
 /// Copies 16 bytes per thread, twice. out: what the thread reads before any wait, after the first
 /// copy's wait, and after both.
 LEASEHOLD_KERNEL(lh_test_copy, Words, 32) {

@@ -19,7 +19,8 @@ struct Product {
   std::uint32_t depth;
 };
 
-/// a: [16, depth], b: [8, depth], d: [16, 8]; depth is 16 or 32.
+/// a: [rows, depth], b: [columns, depth], d: [rows, columns]. A warp's mma: 16 rows, 8 columns,
+/// depth 16 or 32; wgmma: 64 rows.
 struct Int8Product {
   const std::int8_t* a;
   const std::int8_t* b;

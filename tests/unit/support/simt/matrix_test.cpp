@@ -107,5 +107,65 @@ TEST_CASE("simt: a warpgroup's wgmma equals the plain product") {
   check_product("lh_test_wgmma_128", 64, 128, 128);
 }
 
+/// The elements of a as the kernel reads them.
+void check_int8_group(const char* kernel, std::uint32_t columns, bool is_signed) {
+  constexpr std::uint32_t kRows = 64, kBytes = 96;
+  const auto a = random_bytes(std::size_t{kRows} * kBytes, 7);
+  const auto b = random_bytes(std::size_t{columns} * kBytes, 8);
+  std::vector<std::int32_t> d(std::size_t{kRows} * columns);
+  const auto result =
+      run({.kernel = kernel,
+           .grid = {},
+           .block_threads = 128,
+           .shared_bytes = 32 * columns,
+           .params = cuda::KernelParams(Int8Product{a.data(), b.data(), d.data(), kBytes})});
+  if (!result) FAIL(result.error().detail);
+  for (std::uint32_t row = 0; row < kRows; ++row)
+    for (std::uint32_t column = 0; column < columns; ++column) {
+      std::int32_t sum = 0;
+      for (std::uint32_t k = 0; k < kBytes; ++k) {
+        const std::int8_t byte = a[row * kBytes + k];
+        sum += (is_signed ? byte : static_cast<std::uint8_t>(byte)) * b[column * kBytes + k];
+      }
+      CAPTURE(kernel, row, column);
+      REQUIRE(d[row * columns + column] == sum);
+    }
+}
+
+TEST_CASE("simt: a warpgroup's wgmma of bytes equals the plain product, extremes included") {
+  for (const std::uint64_t seed : {0u, 2u}) {  // late and early products
+    set_order_seed(seed);
+    check_int8_group("lh_test_wgmma_int8_8", 8, true);
+    check_int8_group("lh_test_wgmma_int8_128", 128, true);
+    check_int8_group("lh_test_wgmma_uint8_32", 32, false);
+    set_order_seed(0);
+  }
+}
+
+Result<void> run_int8_group(const char* kernel, const Int8Product& params) {
+  return run({.kernel = kernel,
+              .grid = {},
+              .block_threads = 128,
+              .shared_bytes = 256,
+              .params = cuda::KernelParams(params)});
+}
+
+TEST_CASE("simt: wgmma of bytes adds as late as its waits allow, or at once") {
+  std::vector<std::int32_t> d(3 * 128);
+  REQUIRE(run_int8_group("lh_test_wgmma_int8_waits", {nullptr, nullptr, d.data(), 0}));
+  for (std::size_t i = 0; i < d.size(); i += 3)
+    REQUIRE(std::vector(d.begin() + i, d.begin() + i + 3) == std::vector{0, 32, 64});
+  set_order_seed(2);
+  const auto result = run_int8_group("lh_test_wgmma_int8_waits", {nullptr, nullptr, d.data(), 0});
+  set_order_seed(0);
+  REQUIRE(result);
+  for (const std::int32_t sum : d) REQUIRE(sum == 64);
+}
+
+TEST_CASE("simt: a warpgroup whose threads differ in whether wgmma adds is an error") {
+  CHECK(run_int8_group("lh_test_wgmma_int8_differs", {nullptr, nullptr, nullptr, 1}));
+  CHECK_FALSE(run_int8_group("lh_test_wgmma_int8_differs", {nullptr, nullptr, nullptr, 0}));
+}
+
 }  // namespace
 }  // namespace leasehold::simt
