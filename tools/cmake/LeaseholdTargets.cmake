@@ -71,11 +71,16 @@ endfunction()
 
 # A mutant changes one source. With LEASEHOLD_MUTANTS a unity build compiles the sources that
 # tests/mutants/*.patch change one by one, so that a mutant does not compile their neighbours again.
-option(LEASEHOLD_MUTANTS "Compile the sources that mutants change one by one" OFF)
+set(LEASEHOLD_MUTANTS OFF CACHE STRING
+    "Compile the sources that mutants change one by one: OFF, ON, or CI (those of tests/mutants/run --ci)")
 set(LEASEHOLD_MUTATED_SOURCES "")
 if(LEASEHOLD_MUTANTS)
   file(GLOB patches "${CMAKE_SOURCE_DIR}/tests/mutants/*.patch")
   foreach(patch IN LISTS patches)
+    file(STRINGS "${patch}" only_in_all REGEX "^Runs: --all$")
+    if(LEASEHOLD_MUTANTS STREQUAL "CI" AND only_in_all)
+      continue()
+    endif()
     file(STRINGS "${patch}" changed REGEX "^[+][+][+] b/.*[.]cpp$")
     list(TRANSFORM changed REPLACE "^[+][+][+] b" "${CMAKE_SOURCE_DIR}")
     list(APPEND LEASEHOLD_MUTATED_SOURCES ${changed})
