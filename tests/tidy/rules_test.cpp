@@ -6,6 +6,7 @@
 
 #include "tests/support/temporary_directory.hpp"
 #include "tests/tidy/coroutine_rules.hpp"
+#include "tests/tidy/kernel_rules.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -264,4 +265,26 @@ TEST_CASE("planted: a test that sleeps") {
     CHECK(finds(sleeps_in_tests, "tests/unit/a_test.cpp", sleep));
     CHECK_FALSE(finds(sleeps_in_tests, "worker/a.cpp", sleep));
   }
+}
+
+TEST_CASE("planted: a protocol between blocks other than arrive") {
+  for (const char* line :
+       {"atomicAdd(counter, 1u);", "atomicExch(at, 0u);", "__threadfence();",
+        "while (*static_cast<volatile std::uint32_t*>(ready) == 0) {}",
+        "asm(\"red.release.gpu.global.add.u32 [%0], 1;\" ::\"l\"(at));",
+        "while (load_acquire(&p.ready) == 0) {}", "store_to_host(p.done, 1);",
+        "if (__ldcg(p.ready) != 0) return;", "cooperative_groups::this_grid().sync();"}) {
+    CAPTURE(line);
+    CHECK(finds(protocols_between_blocks, "kernels/cuda/ops/attention.cu", line));
+    CHECK(finds(protocols_between_blocks, "kernels/cuda/device/int8/int8_tile.cuh", line));
+    CHECK_FALSE(finds(protocols_between_blocks, "kernels/cuda/launcher.cpp", line));
+  }
+  CHECK(finds(protocols_between_blocks, "kernels/cuda/device/gate.cuh", "__threadfence();"));
+  CHECK(finds(protocols_between_blocks, "kernels/cuda/ops/sampling.cu", "atomicAdd(&p.all, 1u);"));
+  CHECK_FALSE(
+      finds(protocols_between_blocks, "kernels/cuda/ops/sampling.cu", "atomicAdd(&n_kept, 1u);"));
+  CHECK_FALSE(finds(protocols_between_blocks, "kernels/cuda/device/warp_collectives.cuh",
+                    "total = atomicAdd(counter, own) + own;"));
+  CHECK_FALSE(finds(protocols_between_blocks, "kernels/cuda/ops/attention.cu",
+                    "if (!arrive(counter, n).is_last) return;  // atomic"));
 }

@@ -7,6 +7,7 @@
 #include "tests/tidy/check_none.hpp"
 #include "tests/tidy/class_rules.hpp"
 #include "tests/tidy/coroutine_rules.hpp"
+#include "tests/tidy/kernel_rules.hpp"
 #include "tests/tidy/rules.hpp"
 
 using namespace leasehold::tidy;
@@ -51,6 +52,7 @@ TEST_CASE("tidy: the tree keeps every rule") {
       {"no co_await is in a form that the compiler mistranslates", mistranslated_awaits},
       {"no program aborts because its output cannot be written", throwing_prints},
       {"no test sleeps", sleeps_in_tests},
+      {"blocks exchange results through arrive only", protocols_between_blocks},
   }));
   CAPTURE(promise);
   check_none(rule(tree()));

@@ -12,10 +12,10 @@
 ///      engine's stop is read before the first bulk copy, and again after the call.
 ///   4. Bulk copies in flight are awaited before the block ends, also after a stop: the next
 ///      block's shared memory may be at the same place.
-///   5. Blocks exchange results through `arrive` only. No other code has atomics, fences or
-///      volatile loads.
-/// The test runner checks rules 1, 2 and 4 in each run, and tests with a mirror that changes check
-/// rule 3.
+///   5. Blocks exchange results through `arrive` and `load_arrived` only. No other code has
+///      atomics, fences, volatile accesses or PTX of its own.
+/// The test runner checks rules 1, 2 and 4 in each run, tests with a mirror that changes check rule
+/// 3, and a rule of the source tree (tests/tidy/kernel_rules.hpp) checks rule 5.
 #pragma once
 
 #include "kernels/cuda/device/gate.hpp"

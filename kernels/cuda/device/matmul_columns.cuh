@@ -134,10 +134,10 @@ struct ResultParts {
   __device__ __forceinline__ void store(std::uint32_t part, float sum) const {
     first[part * stride] = sum;
   }
-  /// Bypasses this SM's cache, because another SM stored the part.
+  /// Another block may have stored the part.
   __device__ __forceinline__ float load(std::uint32_t part) const {
     return __uint_as_float(
-        load_acquire(reinterpret_cast<const std::uint32_t*>(first + part * stride)));
+        load_arrived(reinterpret_cast<const std::uint32_t*>(first + part * stride)));
   }
 };
 

@@ -82,6 +82,13 @@ __device__ __forceinline__ Arrival arrive(std::uint32_t* counter, std::uint32_t 
   return {total % kFlag == n_blocks, total >= kFlag};
 }
 
+/// Loads what another block stored before it arrived. Bypasses this SM's cache, which may hold what
+/// was there before.
+template <class Word>
+__device__ __forceinline__ Word load_arrived(const Word* at) {
+  return load_acquire(at);
+}
+
 /// The sum of the lanes in the order of fold_lanes (kernels/numerics/ordered_sum.hpp), for every
 /// lane. Addition commutes, so a lane and its partner have the same bits at every step.
 __device__ __forceinline__ float fold_warp(float own) {

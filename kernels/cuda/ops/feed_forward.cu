@@ -15,7 +15,7 @@ __device__ __forceinline__ bool gather_largest(const SwiGluParams& p, std::uint3
   std::uint32_t* parts = p.part_largest + std::size_t{row} * gridDim.x;
   if (threadIdx.x == 0) parts[blockIdx.x] = largest;
   if (!arrive(&p.counters[row], gridDim.x).is_last) return false;
-  largest = block_max(threadIdx.x < gridDim.x ? load_acquire(parts + threadIdx.x) : 0, scratch);
+  largest = block_max(threadIdx.x < gridDim.x ? load_arrived(parts + threadIdx.x) : 0, scratch);
   return true;
 }
 

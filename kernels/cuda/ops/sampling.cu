@@ -149,7 +149,7 @@ __device__ __forceinline__ void merge_parts(const TopCandidatesParams& p, std::u
   const float* logits = p.logits + std::size_t{blockIdx.x} * p.n_vocab;
   Candidate* out = p.out + std::size_t{blockIdx.x} * p.k;
   for (std::uint32_t i = threadIdx.x; i < n; i += kSamplingThreads)
-    keys[i] = load_acquire(parts + i);
+    keys[i] = load_arrived(parts + i);
   for (std::uint32_t k = threadIdx.x; k < p.k; k += kSamplingThreads) out[k] = {kNoToken, 0.0F};
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < n; i += kSamplingThreads) {
