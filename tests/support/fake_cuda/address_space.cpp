@@ -46,6 +46,13 @@ bool Ranges::are_exactly(std::uintptr_t at, std::size_t size_bytes) const {
   return at == end;
 }
 
+std::vector<std::span<std::byte>> Ranges::all() const {
+  std::vector<std::span<std::byte>> all;
+  for (const auto& [at, size] : sizes_)
+    all.emplace_back(static_cast<std::byte*>(pointer(at)), size);
+  return all;
+}
+
 AddressSpace& AddressSpace::get() {
   static auto& space = *new AddressSpace;
   return space;
@@ -56,6 +63,17 @@ bool is_device_memory(CUdeviceptr at, std::size_t size_bytes) {
   const std::scoped_lock lock(space.mutex);
   return space.mapped.cover(at, size_bytes) || space.allocated.contain(at, size_bytes) ||
          space.registered.contain(at, size_bytes);
+}
+
+std::vector<std::span<std::byte>> device_memory() {
+  AddressSpace& space = AddressSpace::get();
+  const std::scoped_lock lock(space.mutex);
+  std::vector<std::span<std::byte>> all;
+  for (const Ranges* const ranges : {&space.mapped, &space.allocated, &space.registered}) {
+    const auto some = ranges->all();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
 }
 
 bool is_pinned(const void* at, std::size_t size_bytes) {

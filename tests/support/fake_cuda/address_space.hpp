@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <span>
+#include <vector>
 
 #include "common/machine/unique_fd.hpp"
 
@@ -36,6 +38,8 @@ class Ranges {
   bool cover(std::uintptr_t at, std::size_t size_bytes) const;
   /// Whether the ranges that begin in it fill it exactly.
   bool are_exactly(std::uintptr_t at, std::size_t size_bytes) const;
+  /// Their memory.
+  std::vector<std::span<std::byte>> all() const;
 
  private:
   std::map<std::uintptr_t, std::size_t> sizes_;
@@ -63,6 +67,8 @@ struct AddressSpace {
 /// Registered host memory counts as device memory: both share one address space, so the card uses
 /// the same address.
 bool is_device_memory(CUdeviceptr at, std::size_t size_bytes);
+/// All of it.
+std::vector<std::span<std::byte>> device_memory();
 bool is_pinned(const void* at, std::size_t size_bytes);
 
 }  // namespace leasehold::fake_cuda

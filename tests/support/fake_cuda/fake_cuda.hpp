@@ -62,6 +62,11 @@ void fake_cuda_lose_device();
 /// Restores a lost device with empty streams, for the next test case in the same process.
 void fake_cuda_restore_device();
 
+/// Whether a kernel that starts early finds NaNs where kernels wrote that need not have ended,
+/// until it has waited for them. Slow, because all memory of the card is compared before each
+/// launch.
+void fake_cuda_hide_unfinished(bool hide);
+
 /// The directory of this library, for the LD_LIBRARY_PATH of programs that a test starts.
 const char* fake_cuda_directory();
 }

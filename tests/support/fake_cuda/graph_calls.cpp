@@ -165,6 +165,7 @@ CUresult add_kernel(Graph& graph, const Edges& edges, const CUDA_KERNEL_NODE_PAR
                     CUgraphNode* handle) {
   Node node;
   node.launch = plan_launch(params);
+  node.launch->overlaps = edges.programmatic;
   if (node.launch->result != CUDA_SUCCESS) return node.launch->result;
   return add_node(graph, edges, std::move(node), handle);
 }

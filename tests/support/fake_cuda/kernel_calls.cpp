@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "tests/support/fake_cuda/entry.hpp"
+#include "tests/support/fake_cuda/fake_cuda.hpp"
 #include "tests/support/fake_cuda/kernels.hpp"
+#include "tests/support/fake_cuda/unfinished_writes.hpp"
 
 using namespace leasehold::fake_cuda;
 
@@ -75,6 +77,9 @@ LaunchPlan plan_launch(const CUDA_KERNEL_NODE_PARAMS& p) {
 Item item_of(LaunchPlan plan) {
   std::string name = plan.kernel->name;
   auto work = [plan = std::move(plan)] {
+    UnfinishedWrites& unfinished = UnfinishedWrites::get();
+    if (!plan.overlaps) unfinished.finish_all();
+    if (plan.kernel->is_early) simt::set_predecessor(unfinished.changes());
     const auto ran =
         simt::run(*plan.kernel, plan.grid, plan.threads, plan.shared_bytes, plan.params.data());
     if (ran) return CUDA_SUCCESS;
@@ -87,6 +92,10 @@ Item item_of(LaunchPlan plan) {
 }  // namespace leasehold::fake_cuda
 
 extern "C" {
+
+void fake_cuda_hide_unfinished(bool hide) {
+  UnfinishedWrites::get().set_enabled(hide);
+}
 
 CUresult CUDAAPI cuModuleLoadData(CUmodule* module, const void* image) {
   FAKE_CUDA_ENTER(cuModuleLoadData, Context);

@@ -30,6 +30,7 @@ struct LaunchPlan {
   unsigned threads = 0;
   std::size_t shared_bytes = 0;
   std::vector<std::byte> params;
+  bool overlaps = false;  ///< It may start before the launch before it has ended.
 };
 
 /// Checks a launch as the driver does; `result` holds the error.

@@ -8,6 +8,7 @@
 #include "tests/support/fake_cuda/address_space.hpp"
 #include "tests/support/fake_cuda/entry.hpp"
 #include "tests/support/fake_cuda/executor.hpp"
+#include "tests/support/fake_cuda/unfinished_writes.hpp"
 
 using namespace leasehold::fake_cuda;
 
@@ -27,6 +28,7 @@ struct Events {
 CUresult copy_now(void* to, const void* from, std::size_t bytes, CUdeviceptr device) {
   if (!is_device_memory(device, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   std::memcpy(to, from, bytes);
+  UnfinishedWrites::get().finish(to, bytes);
   return CUDA_SUCCESS;
 }
 
@@ -161,6 +163,7 @@ CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, std::size_t byt
   return queue_work(handle, [=] {
     if (!reaches(to) || !reaches(from)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::memcpy(pointer(to), pointer(from), bytes);
+    UnfinishedWrites::get().finish(pointer(to), bytes);
     return CUDA_SUCCESS;
   });
 }
@@ -205,6 +208,7 @@ CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr at, unsigned char value, std::size_
   return queue_work(handle, [=] {
     if (!is_device_memory(at, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::memset(pointer(at), value, bytes);
+    UnfinishedWrites::get().finish(pointer(at), bytes);
     return CUDA_SUCCESS;
   });
 }

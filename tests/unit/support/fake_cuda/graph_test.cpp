@@ -31,6 +31,26 @@ class Graph {
     Setting setting{.handle = condition, .value = value};
     return add(graph_, "lh_trace_condition", &setting, {});
   }
+  /// Reads log[index] before and after a wait, and stores both from log[to] on.
+  CUgraphNode read_twice(std::uint32_t index, std::uint32_t to, CUgraphNode after,
+                         bool programmatic) {
+    TwoReads reads{.from = card_.device_log() + index, .to = card_.device_log() + to};
+    if (!programmatic) return add(graph_, "lh_trace_two_reads", &reads, {after});
+    void* all[] = {&reads};
+    CUgraphNodeParams params{};
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.kernel.func = card_.function("lh_trace_two_reads");
+    params.kernel.gridDimX = params.kernel.gridDimY = params.kernel.gridDimZ = 1;
+    params.kernel.blockDimX = 32;
+    params.kernel.blockDimY = params.kernel.blockDimZ = 1;
+    params.kernel.kernelParams = all;
+    CUgraphEdgeData edge{};
+    edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    CUgraphNode added = nullptr;
+    REQUIRE(driver().cuGraphAddNode(&added, graph_, &after, &edge, 1, &params) == CUDA_SUCCESS);
+    return added;
+  }
   CUgraphConditionalHandle condition(unsigned value, unsigned flags) {
     CUgraphConditionalHandle handle = 0;
     REQUIRE(driver().cuGraphConditionalHandleCreate(&handle, graph_, card_.context(), value,
@@ -171,6 +191,35 @@ TEST_CASE("fake_cuda: a graph with a condition that no node uses is rejected") {
   CHECK(card.driver().cuGraphInstantiateWithFlags(&exec, graph.handle(), 0) ==
         CUDA_ERROR_INVALID_VALUE);
 }
+
+#if LEASEHOLD_CUDA_EDGE_DATA
+constexpr std::uint32_t kAppended = 1;
+constexpr std::uint32_t kStored = 20;
+
+/// The reads of two kernels after one that stores 7 at kAppended: the first reads that word, the
+/// second log[index], each before and after its wait.
+Log early_reads(std::uint32_t index, bool programmatic) {
+  Card card;
+  Graph graph(card);
+  CUgraphNode appended = graph.append(graph.handle(), 7);
+  CUgraphNode first = graph.read_twice(kAppended, kStored, appended, programmatic);
+  graph.read_twice(index, kStored + 2, first, programmatic);
+  fake_cuda_hide_unfinished(true);
+  graph.launch();
+  (void)card.log();
+  fake_cuda_hide_unfinished(false);
+  const std::uint32_t* const stored = card.device_log() + kStored;
+  return {stored[0], stored[1], stored[2], stored[3]};
+}
+
+TEST_CASE("fake_cuda: an early kernel reads NaN where kernels before it may still write") {
+  constexpr std::uint32_t kNan = 0xFFFF'FFFF;
+  CHECK(early_reads(kStored + 1, true) == Log{kNan, 7, kNan, 7});
+  // The kernel before the last one may still run as well.
+  CHECK(early_reads(kAppended, true) == Log{kNan, 7, kNan, 7});
+  CHECK(early_reads(kStored + 1, false) == Log{7, 7, 7, 7});
+}
+#endif
 
 }  // namespace
 }  // namespace leasehold::fake_cuda

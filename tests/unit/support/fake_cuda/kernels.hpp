@@ -16,4 +16,10 @@ struct Setting {
   std::uint32_t value;
 };
 
+/// to[0] becomes what `*from` holds before the wait for the previous kernel, to[1] after it.
+struct TwoReads {
+  const std::uint32_t* from;
+  std::uint32_t* to;
+};
+
 }  // namespace leasehold::fake_cuda
