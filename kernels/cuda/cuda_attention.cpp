@@ -50,7 +50,9 @@ AttentionPlanInput CudaAttention::plan_input(const AttentionArgs& args) const {
           .scratch_bytes = partials_.size_bytes(),
           .longest = cuda_.runner->longest(),
           .has_multi_row = cuda_.runner->has_multi_row(),
+          .n_runs = cuda_.runner->n_runs(),
           .blocks_at_once = kBlocksPerSm * cuda_.card.n_sms,
+          .max_shared_bytes = cuda_.card.max_shared_bytes,
           .counters = cuda_.blocks.counters(),
           .n_counters = cuda_.blocks.n_counters()};
 }

@@ -123,13 +123,14 @@ void StepMemory::upload(const StepInput& input, Launcher& launcher) {
           input.block_tables.size() <= std::size_t{n_kv_groups_} * input.gates->sequence_count(),
       "a step stays within BackendLimits");
   longest_ = 0;
-  has_multi_row_ = false;
+  n_rows_ = static_cast<std::uint32_t>(input.rows.size());
+  n_runs_ = 0;
   for (std::size_t r = 0; r < input.rows.size(); ++r) {
     longest_ = std::max(longest_, input.rows[r].position + 1);
-    has_multi_row_ |= r > 0 && input.rows[r].sequence == input.rows[r - 1].sequence;
+    n_runs_ += r == 0 || input.rows[r].sequence != input.rows[r - 1].sequence ? 1 : 0;
   }
   const device::DeviceStep step{
-      .n_rows = static_cast<std::uint32_t>(input.rows.size()),
+      .n_rows = n_rows_,
       .n_sequences = input.gates->sequence_count(),
       .n_logit_rows = static_cast<std::uint32_t>(input.logit_rows.size()),
       .longest = longest_,

@@ -46,7 +46,9 @@ class StepMemory {
 
   /// Positions of the longest sequence of the uploaded step.
   std::uint32_t longest() const { return longest_; }
-  bool has_multi_row() const { return has_multi_row_; }  ///< Some sequence has several rows.
+  std::uint32_t n_runs() const { return n_runs_; }  ///< Runs of rows of one sequence.
+  /// Some sequence has several rows.
+  bool has_multi_row() const { return n_runs_ < n_rows_; }
 
  private:
   /// Offsets in bytes.
@@ -102,7 +104,8 @@ class StepMemory {
   PinnedBuffer host_states_;
   std::size_t n_uploaded_ = 0;  // addresses in host_tables_ that the card has
   std::uint32_t longest_ = 0;
-  bool has_multi_row_ = false;
+  std::uint32_t n_rows_ = 0;
+  std::uint32_t n_runs_ = 0;
 };
 
 }  // namespace leasehold::cuda

@@ -75,6 +75,7 @@ class StepRunner {
   std::uint32_t longest() const {
     return mode_ == Mode::Record ? shape_.longest : step_memory_.longest();
   }
+  std::uint32_t n_runs() const { return step_memory_.n_runs(); }
   bool has_multi_row() const { return mode_ != Mode::Record && step_memory_.has_multi_row(); }
   template <class Args>
   std::uint32_t result_count(const LaunchContext& context, const Args& args) const {

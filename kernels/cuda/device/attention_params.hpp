@@ -20,6 +20,15 @@ inline constexpr std::uint32_t kValueSpan = 2 * kThreadsPerQuery;
 inline constexpr std::uint32_t kSpans = 2;
 inline constexpr std::uint32_t kWideSpans = 5;
 inline constexpr std::uint32_t kMaxTileQueries = 8;
+/// The register tile of prompts: the queries and threads of a block, and the queries of a thread. A
+/// warp multiplies all queries of the block with kStripKeys keys.
+inline constexpr std::uint32_t kPromptQueries = 32;
+inline constexpr std::uint32_t kPromptThreads = 128;
+inline constexpr std::uint32_t kPromptRows = 8;
+inline constexpr std::uint32_t kStripKeys = 16;
+/// Floats between two pairs of elements of all queries, so that four pairs of eight queries use
+/// different banks.
+inline constexpr std::uint32_t kPromptPairStride = 2 * kPromptQueries + 4;
 inline constexpr std::uint32_t kMaxMergeThreads = 1024;
 inline constexpr std::uint32_t kMaxMergedHeads = 128;  ///< Heads per block.
 
@@ -49,7 +58,8 @@ struct AttentionPartials {
   float* max_sum;
   float* acc;
   std::uint32_t n_partitions;  ///< Capacity per row and head.
-  std::uint32_t first_row;     ///< The row of the step from which the grid counts.
+  std::uint32_t first_row;     ///< The row of the step from which the launch counts.
+  std::uint32_t n_rows;        ///< Rows of the launch; the step may have fewer.
 };
 
 struct AttentionParams {

@@ -1,6 +1,7 @@
 /// Attention over one partition, and the merge of partitions.
-#include "kernels/cuda/device/attention_merge.cuh"
-#include "kernels/cuda/device/attention_partition.cuh"
+#include "kernels/cuda/device/attention/attention_merge.cuh"
+#include "kernels/cuda/device/attention/attention_partition.cuh"
+#include "kernels/cuda/device/attention/prompt_values.cuh"
 
 namespace leasehold::device {
 
@@ -16,9 +17,8 @@ __device__ __forceinline__ void attend(const AttentionParams& p) {
       p, tile, shared, {}, [&] { load_queries(p, tile, kTile, shared.queries); });
 }
 
-/// Grid: partitions, head tiles, rows. Variants for one query and for up to four or eight. The
-/// second variant for eight uses fewer threads, each with more work and fewer reads, for grids with
-/// enough blocks. The second variant for one query uses more threads, for grids with few blocks.
+/// Grid: partitions, head tiles, tiles of rows. Variants for one query and for up to four or eight.
+/// The second variant for one query uses more threads, for grids with few blocks.
 LEASEHOLD_KERNEL(lh_attention_f16_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::uint16_t, 1, 1, true>(p);
 }
@@ -34,9 +34,6 @@ LEASEHOLD_KERNEL(lh_attention_f16_q4, AttentionParams, 4 * kThreadsPerQuery) {
 LEASEHOLD_KERNEL(lh_attention_f16_q8, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::uint16_t, 8, 2>(p);
 }
-LEASEHOLD_KERNEL(lh_attention_f16_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
-  attend<std::uint16_t, 8, 4>(p);
-}
 LEASEHOLD_KERNEL(lh_attention_f32_q1, AttentionParams, 1 * kThreadsPerQuery) {
   attend<float, 1, 1>(p);
 }
@@ -45,9 +42,6 @@ LEASEHOLD_KERNEL(lh_attention_f32_q4, AttentionParams, 4 * kThreadsPerQuery) {
 }
 LEASEHOLD_KERNEL(lh_attention_f32_q8, AttentionParams, 4 * kThreadsPerQuery) {
   attend<float, 8, 2>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_f32_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
-  attend<float, 8, 4>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_q8_0_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::int8_t, 1, 1, true>(p);
@@ -61,11 +55,9 @@ LEASEHOLD_KERNEL(lh_attention_q8_0_q4, AttentionParams, 4 * kThreadsPerQuery) {
 LEASEHOLD_KERNEL(lh_attention_q8_0_q8, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::int8_t, 8, 2>(p);
 }
-LEASEHOLD_KERNEL(lh_attention_q8_0_q8_rows, AttentionParams, 2 * kThreadsPerQuery) {
-  attend<std::int8_t, 8, 4>(p);
-}
 
-/// The kernels of wide heads, for any number of queries.
+/// The kernels of wide heads, and of prompts on cards whose shared memory cannot hold the register
+/// tile.
 LEASEHOLD_KERNEL(lh_attention_f16_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::uint16_t, 8, 2, false, kWideSpans>(p);
 }
@@ -74,6 +66,29 @@ LEASEHOLD_KERNEL(lh_attention_f32_q8_heads, AttentionParams, 4 * kThreadsPerQuer
 }
 LEASEHOLD_KERNEL(lh_attention_q8_0_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::int8_t, 8, 2, false, kWideSpans>(p);
+}
+
+template <class Stored>
+__device__ __forceinline__ void attend_rows(const AttentionParams& p) {
+  const AttentionTile tile = tile_of_block(p);
+  if (tile.n_rows == 0) return;
+  if (!block_row_is_live(p.gate, tile.row)) return;
+  if (tile.n_queries() > kMaxTileQueries) return attend_prompt<Stored>(p, tile);
+  const AttentionShared shared = shared_of<kMaxTileQueries>(p);
+  attend_partition<Stored, kMaxTileQueries, 4, false, kSpans>(
+      p, tile, shared, {}, [&] { load_queries(p, tile, kMaxTileQueries, shared.queries); });
+}
+
+/// The register tile of prompts. Tiles of few queries, such as the only row of another sequence,
+/// are computed as those of the kernels above, by half as many threads.
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_f16_prompt, AttentionParams, kPromptThreads, 2) {
+  attend_rows<std::uint16_t>(p);
+}
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_f32_prompt, AttentionParams, kPromptThreads, 2) {
+  attend_rows<float>(p);
+}
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_q8_0_prompt, AttentionParams, kPromptThreads, 2) {
+  attend_rows<std::int8_t>(p);
 }
 
 /// Grid: groups of a row's heads (one group if tiles are wanted), rows.

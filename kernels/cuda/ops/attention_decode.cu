@@ -1,7 +1,7 @@
 /// Attention of a decode step in one launch, with the reference's bits: the heads of the rows, the
 /// append, partitions, their merge, and the form that the next matmul reads.
-#include "kernels/cuda/device/attention_merge.cuh"
-#include "kernels/cuda/device/attention_partition.cuh"
+#include "kernels/cuda/device/attention/attention_merge.cuh"
+#include "kernels/cuda/device/attention/attention_partition.cuh"
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 
 namespace leasehold::device {

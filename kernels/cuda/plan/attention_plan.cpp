@@ -14,6 +14,9 @@ namespace {
 /// four such blocks fit on an SM.
 constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
 constexpr std::uint32_t kMaxTilePositions = 64;
+/// Static shared memory of the register tile, and positions for which half of its warps have keys.
+constexpr std::uint32_t kRegisterTileStaticBytes = 6144;
+constexpr std::uint32_t kMinRegisterTilePositions = 32;
 /// Eight positions of Q8_0 have whole words of scales; wide heads in F32 have room for four.
 constexpr std::uint32_t kMinTilePositions = 8;
 constexpr std::uint32_t kMinTilePositionsF32 = 4;
@@ -37,7 +40,8 @@ device::AttentionPartials partials_of(const AttentionArgs& args, const Attention
   return {.max_sum = input.scratch,
           .acc = input.scratch + n_rows * max_sum_floats_per_row(args, input.longest),
           .n_partitions = partition_count(input.longest),
-          .first_row = first_row};
+          .first_row = first_row,
+          .n_rows = n_rows};
 }
 
 /// The names of a kernel by the type of keys and values.
@@ -66,6 +70,7 @@ struct AttentionKernel {
   std::uint32_t threads;
   StoredTypeNames partitions;
   StoredTypeNames decode = {};
+  std::uint32_t pair_padding = 0;  ///< Floats between two pairs of elements of the queries.
 };
 constexpr std::uint32_t kThreadsPerQuery = device::kThreadsPerQuery;
 constexpr AttentionKernel kOne{
@@ -89,10 +94,12 @@ constexpr AttentionKernel kEight{
     4 * kThreadsPerQuery,
     {"lh_attention_f16_q8", "lh_attention_f32_q8", "lh_attention_q8_0_q8"},
     {"lh_attention_decode_f16_q8", "lh_attention_decode_f32_q8", "lh_attention_decode_q8_0_q8"}};
-constexpr AttentionKernel kEightOfRows{
-    8,
-    2 * kThreadsPerQuery,
-    {"lh_attention_f16_q8_rows", "lh_attention_f32_q8_rows", "lh_attention_q8_0_q8_rows"}};
+constexpr AttentionKernel kRegisterTile{
+    .queries = device::kPromptQueries,
+    .threads = device::kPromptThreads,
+    .partitions = {"lh_attention_f16_prompt", "lh_attention_f32_prompt",
+                   "lh_attention_q8_0_prompt"},
+    .pair_padding = device::kPromptPairStride - 2 * device::kPromptQueries};
 constexpr AttentionKernel kEightOfWideHeads{
     8,
     4 * kThreadsPerQuery,
@@ -103,8 +110,48 @@ struct TileShape {
   std::uint32_t heads;
   std::uint32_t tiles_per_kv_head;
   std::uint32_t rows;
-  AttentionKernel kernel;
+  const AttentionKernel& kernel;
 };
+
+/// The shared memory of a block: queries, the newest key and value if it prepares them, scores, and
+/// two buffers of keys or values.
+struct BlockShape {
+  const AttentionKernel& kernel;
+  std::uint32_t newest;  ///< Rows of `queries`' width.
+
+  std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t positions) const {
+    const std::uint32_t width = 8 * device::octets(layout.head_dim);
+    const std::uint32_t floats = (kernel.queries + newest) * width +
+                                 kernel.pair_padding * width / 2 +
+                                 kernel.queries * kPartitionPositions;
+    return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
+  }
+  /// The most positions, from `least` on, with which a block fits; 0: it does not fit.
+  std::uint32_t most_positions(const KvLayer& layout, std::uint32_t least,
+                               std::uint32_t max_bytes) const {
+    std::uint32_t positions = kMaxTilePositions;
+    while (positions >= least && shared_bytes(layout, positions) > max_bytes) positions /= 2;
+    return positions >= least ? positions : 0;
+  }
+};
+
+/// Positions in each buffer of a block of the register tile; 0 if the card has no room for it.
+std::uint32_t register_tile_positions(const AttentionArgs& args, const AttentionPlanInput& input) {
+  if (input.max_shared_bytes < kRegisterTileStaticBytes) return 0;
+  return BlockShape{kRegisterTile, 0}.most_positions(
+      args.layout, kMinRegisterTilePositions, input.max_shared_bytes - kRegisterTileStaticBytes);
+}
+
+/// Positions in each buffer of a block.
+std::uint32_t tile_positions(const BlockShape& block, const AttentionArgs& args,
+                             const AttentionPlanInput& input) {
+  if (&block.kernel == &kRegisterTile) return register_tile_positions(args, input);
+  const bool is_f32 = args.layout.type == KvType::F32;
+  const std::uint32_t positions = block.most_positions(
+      args.layout, is_f32 ? kMinTilePositionsF32 : kMinTilePositions, kSharedBytes);
+  ensures(positions > 0, "a block fits every card");
+  return positions;
+}
 
 TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
                      std::uint64_t n_partitions_of_all_rows) {
@@ -112,35 +159,16 @@ TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
   const bool has_wide_heads = args.layout.head_dim > device::kSpans * device::kValueSpan;
   const bool has_few_tiles = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
   if (!has_wide_heads && !input.has_multi_row && has_few_tiles) return {1, group, 1, kOneWide};
-  const std::uint32_t tiles = blocks_for(group, device::kMaxTileQueries);
+  const bool has_register_tile =
+      input.has_multi_row && !has_wide_heads && register_tile_positions(args, input) > 0;
+  const std::uint32_t queries = has_register_tile ? kRegisterTile.queries : device::kMaxTileQueries;
+  const std::uint32_t tiles = blocks_for(group, queries);
   const std::uint32_t heads = blocks_for(group, tiles);
-  if (has_wide_heads)
-    return {heads, tiles, input.has_multi_row ? device::kMaxTileQueries / heads : 1,
-            kEightOfWideHeads};
-  if (input.has_multi_row) return {heads, tiles, device::kMaxTileQueries / heads, kEightOfRows};
+  const std::uint32_t rows = input.has_multi_row ? queries / heads : 1;
+  if (has_register_tile) return {heads, tiles, rows, kRegisterTile};
+  if (has_wide_heads || input.has_multi_row) return {heads, tiles, rows, kEightOfWideHeads};
   return {heads, tiles, 1, heads == 1 ? kOne : heads <= 4 ? kFour : kEight};
 }
-
-/// The shared memory of a block: queries, the newest key and value if it prepares them, scores, and
-/// two buffers of keys or values.
-struct BlockShape {
-  std::uint32_t queries;
-  std::uint32_t newest;  ///< Rows of `queries`' width.
-
-  std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t positions) const {
-    const std::uint32_t floats =
-        (queries + newest) * 8 * device::octets(layout.head_dim) + queries * kPartitionPositions;
-    return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
-  }
-  std::uint32_t tile_positions(const KvLayer& layout) const {
-    const std::uint32_t least =
-        layout.type == KvType::F32 ? kMinTilePositionsF32 : kMinTilePositions;
-    std::uint32_t positions = kMaxTilePositions;
-    while (positions > least && shared_bytes(layout, positions) > kSharedBytes) positions /= 2;
-    ensures(shared_bytes(layout, positions) <= kSharedBytes, "a block fits every card");
-    return positions;
-  }
-};
 
 device::AttentionParams partition_params(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input,
@@ -187,22 +215,24 @@ void expect_heads(const AttentionArgs& args) {
 
 KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& args,
                              const AttentionPlanInput& input,
-                             const device::AttentionPartials& partials, std::uint32_t n_rows) {
+                             const device::AttentionPartials& partials) {
   const KvLayer& layout = args.layout;
-  const TileShape tile = tile_shape(args, input, std::uint64_t{partials.n_partitions} * n_rows);
-  const BlockShape block{tile.kernel.queries, 0};
-  const std::uint32_t positions = block.tile_positions(layout);
+  const TileShape tile =
+      tile_shape(args, input, std::uint64_t{partials.n_partitions} * partials.n_rows);
+  const BlockShape block{tile.kernel, 0};
+  const std::uint32_t positions = tile_positions(block, args, input);
   return {
       .kernel = tile.kernel.partitions.of(layout.type),
-      .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, n_rows},
+      .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head,
+               std::min(partials.n_rows, blocks_for(partials.n_rows, tile.rows) + input.n_runs)},
       .block_threads = tile.kernel.threads,
       .shared_bytes = block.shared_bytes(layout, positions),
       .params = KernelParams(partition_params(context, args, input, partials, tile, positions))};
 }
 
 KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
-                        const AttentionPlanInput& input, const device::AttentionPartials& partials,
-                        std::uint32_t n_rows) {
+                        const AttentionPlanInput& input,
+                        const device::AttentionPartials& partials) {
   const bool makes_tiles = input.prepared.tiles.halves != nullptr;
   expects(!makes_tiles || args.n_heads <= device::kMaxMergedHeads, "one block merges a row");
   const std::uint32_t quads = blocks_for(args.layout.value_dim(), 4);
@@ -210,7 +240,7 @@ KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
       makes_tiles ? args.n_heads : std::max(1u, std::min(args.n_heads, kMergeThreads / quads));
   const std::uint32_t warps = blocks_for(heads * quads, kWarpThreads);
   return {.kernel = "lh_attention_merge",
-          .grid = {blocks_for(args.n_heads, heads), n_rows},
+          .grid = {blocks_for(args.n_heads, heads), partials.n_rows},
           .block_threads = std::min(warps * kWarpThreads, device::kMaxMergeThreads),
           .params = KernelParams(merge_params(context, args, input, partials, heads))};
 }
@@ -232,10 +262,10 @@ std::vector<KernelLaunch> plan_attention(const PlanContext& context, const Atten
       std::min<std::uint64_t>(context.n_rows, input.scratch_bytes / row_bytes));
   std::vector<KernelLaunch> launches;
   for (std::uint32_t first = 0; first < context.n_rows; first += rows_at_once) {
-    const std::uint32_t n_rows = std::min(rows_at_once, context.n_rows - first);
-    const device::AttentionPartials partials = partials_of(args, input, rows_at_once, first);
-    launches.push_back(plan_partitions(context, args, input, partials, n_rows));
-    launches.push_back(plan_merge(context, args, input, partials, n_rows));
+    const device::AttentionPartials partials =
+        partials_of(args, input, std::min(rows_at_once, context.n_rows - first), first);
+    launches.push_back(plan_partitions(context, args, input, partials));
+    launches.push_back(plan_merge(context, args, input, partials));
   }
   return launches;
 }
@@ -260,8 +290,8 @@ KernelLaunch plan_decode_attention(const PlanContext& context,
   const device::AttentionPartials partials = partials_of(args, input, context.n_rows, 0);
   const TileShape tile =
       tile_shape(args, input, std::uint64_t{partials.n_partitions} * context.n_rows);
-  const BlockShape block{tile.kernel.queries, 2};
-  const std::uint32_t positions = block.tile_positions(layout);
+  const BlockShape block{tile.kernel, 2};
+  const std::uint32_t positions = tile_positions(block, args, input);
   return {
       .kernel = tile.kernel.decode.of(layout.type),
       .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, context.n_rows},

@@ -181,23 +181,9 @@ class DecodeCase {
   }
 };
 
-/// Runs the hook before each block, until the end of the test.
-struct BlockHookScope {
-  explicit BlockHookScope(simt::BlockHook hook) { simt::set_block_hook(std::move(hook)); }
-  BlockHookScope(const BlockHookScope&) = delete;
-  BlockHookScope& operator=(const BlockHookScope&) = delete;
-  ~BlockHookScope() { simt::set_block_hook({}); }
-};
-
-constexpr std::uint64_t kOrders[] = {0, simt::kDescendingOrder, 5};
-
 void require_same(const RowBits& bits, const RowBits& expected) {
   REQUIRE(first_difference(bits.out, expected.out) == -1);
   for (std::size_t s = 0; s < expected.kv.size(); ++s) REQUIRE(bits.kv[s] == expected.kv[s]);
-}
-
-std::uint64_t block_count(const cuda::KernelLaunch& launch) {
-  return std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
 }
 
 }  // namespace

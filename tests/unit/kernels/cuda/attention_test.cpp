@@ -3,84 +3,13 @@
 #include <cmath>
 #include <string_view>
 
-#include "kernels/cuda/plan/attention_plan.hpp"
-#include "tests/unit/kernels/cuda/device_step.hpp"
+#include "tests/unit/kernels/cuda/attention_case.hpp"
 
 namespace leasehold::testing {
 namespace {
 
-struct Shape {
-  std::uint32_t n_kv_heads;
-  std::uint32_t heads_per_kv;
-  std::uint32_t head_dim;
-  KvType type;
-  std::vector<std::uint32_t> counts;
-  std::vector<std::uint32_t> lengths;
-  std::uint32_t latent_dim = 0;
-};
-
-struct AttentionCase {
-  explicit AttentionCase(const Shape& shape, std::uint32_t spare = 0)
-      : random(test_seed() + 77),
-        step(rows_of(shape.counts, shape.lengths), static_cast<std::uint32_t>(shape.lengths.size()),
-             spare),
-        kv(random,
-           KvLayout(2, {.n_kv_heads = shape.n_kv_heads,
-                        .head_dim = shape.head_dim,
-                        .type = shape.type,
-                        .latent_dim = shape.latent_dim}),
-           shape.lengths),
-        tables(kv),
-        n_heads(shape.n_kv_heads * shape.heads_per_kv),
-        q(random_floats(random, step.n_rows() * row_floats(), 2.0F)),
-        out(poisoned((step.n_rows() + spare) * out_floats())) {}
-
-  std::size_t row_floats() const { return std::size_t{n_heads} * kv.shape.head_dim; }
-  std::size_t out_floats() const { return std::size_t{n_heads} * kv.shape.value_dim(); }
-  AttentionArgs args(float* to) const {
-    return {.layout = kv.layout.layer(DeviceStep::kLayer),
-            .q = q.data(),
-            .out = to,
-            .n_heads = n_heads,
-            .scale = 1.0F / std::sqrt(static_cast<float>(kv.shape.head_dim)),
-            .block_tables = kv.block_tables()};
-  }
-  std::vector<float> expected() {
-    std::vector<float> to(step.n_rows() * out_floats());
-    step.reference().attention(step.context(), args(to.data()));
-    return to;
-  }
-  /// Scratch for `rows` rows at a time.
-  std::vector<cuda::KernelLaunch> plan(bool has_multi_row, std::uint32_t rows,
-                                       device::TileRows tiles = {}) {
-    const auto row_bytes = cuda::attention_scratch_bytes_per_row(args(nullptr), step.step.longest);
-    scratch = poisoned(rows * row_bytes / sizeof(float));
-    return cuda::plan_attention(step.plan(), args(out.data()),
-                                {.tables = tables.view(),
-                                 .scratch = scratch.data(),
-                                 .scratch_bytes = rows * row_bytes,
-                                 .longest = step.step.longest,
-                                 .has_multi_row = has_multi_row,
-                                 .blocks_at_once = blocks_at_once,
-                                 .prepared = {.tiles = tiles}});
-  }
-  std::vector<float> of_rows() const {
-    return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(step.n_rows() * out_floats())};
-  }
-
-  SeededRandom random;
-  DeviceStep step;
-  KvFixture kv;
-  DeviceTables tables;
-  std::uint32_t n_heads;
-  std::uint32_t blocks_at_once = 0;
-  std::vector<float> q;
-  std::vector<float> out;
-  std::vector<float> scratch;
-};
-
-const Shape kMixed{2, 3, 40, KvType::F16, {5, 1, 11}, {261, 18, 530}};
-const Shape kMixedQ8{2, 3, 96, KvType::Q8_0, {5, 1, 11}, {261, 18, 530}};
+const AttentionShape kMixed{2, 3, 40, KvType::F16, {5, 1, 11}, {261, 18, 530}};
+const AttentionShape kMixedQ8{2, 3, 96, KvType::Q8_0, {5, 1, 11}, {261, 18, 530}};
 
 std::vector<std::uint32_t> widths_of(KvType type) {
   if (type == KvType::Q8_0) return {32, 64, 96, 128, 160, 256};
@@ -141,7 +70,7 @@ TEST_CASE("cuda: attention over more than 32 partitions has the reference's bits
 }
 
 TEST_CASE("cuda: attention in several launches, or in another order, has the same bits") {
-  AttentionCase c(GENERATE(as<Shape>(), kMixed, kMixedQ8), 3);
+  AttentionCase c(GENERATE(as<AttentionShape>(), kMixed, kMixedQ8), 3);
   const auto expected = c.expected();
   for (const std::uint32_t rows : {1u, 4u, 17u, 64u})
     for (const bool has_multi_row : {false, true}) {
@@ -154,7 +83,7 @@ TEST_CASE("cuda: attention in several launches, or in another order, has the sam
 }
 
 TEST_CASE("cuda: attention reads no memory of a dead sequence and writes none of its rows") {
-  AttentionCase c(GENERATE(as<Shape>(), kMixed, kMixedQ8));
+  AttentionCase c(GENERATE(as<AttentionShape>(), kMixed, kMixedQ8));
   const auto expected = c.expected();
   c.step.mirror.live = 0b010;
   c.kv.forbid(0);

@@ -8,7 +8,7 @@
 namespace leasehold::testing {
 namespace {
 
-constexpr BackendLimits kReferenceLimits{.max_rows = 64,
+constexpr BackendLimits kReferenceLimits{.max_rows = 512,
                                          .max_context = 16384,
                                          .n_heads = 64,
                                          .head_dim = 576,

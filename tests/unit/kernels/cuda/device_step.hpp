@@ -54,6 +54,21 @@ class DeviceStep {
   std::unique_ptr<ReferenceBackend> reference_;
 };
 
+/// Runs the hook before each block, until the end of the test.
+struct BlockHookScope {
+  explicit BlockHookScope(simt::BlockHook hook) { simt::set_block_hook(std::move(hook)); }
+  BlockHookScope(const BlockHookScope&) = delete;
+  BlockHookScope& operator=(const BlockHookScope&) = delete;
+  ~BlockHookScope() { simt::set_block_hook({}); }
+};
+
+/// Orders of blocks that tests of several orders use.
+inline constexpr std::uint64_t kOrders[] = {0, simt::kDescendingOrder, 5};
+
+inline std::uint64_t block_count(const cuda::KernelLaunch& launch) {
+  return std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+}
+
 /// A fixture's block tables in device memory.
 struct DeviceTables {
   explicit DeviceTables(const KvFixture& kv);

@@ -4,7 +4,7 @@
 /// Threads: the whole block calls each function.
 #pragma once
 
-#include "kernels/cuda/device/attention_values.cuh"
+#include "kernels/cuda/device/attention/attention_values.cuh"
 #include "kernels/cuda/device/head_rows.cuh"
 
 namespace leasehold::device {
@@ -67,6 +67,20 @@ struct Spans {
   }
 };
 
+template <class Stored>
+__device__ __forceinline__ Spans<Stored> spans_of(const AttentionParams& p,
+                                                  const AttentionTile& tile,
+                                                  const std::uint64_t* blocks, std::byte* buffers,
+                                                  const NewestRows& newest) {
+  return {p,
+          blocks,
+          buffers,
+          p.tile_positions * kv_position_bytes(p.head_dim, kStoredAs<Stored>),
+          tile.first_skips / KvLayout::kBlockTokens * KvLayout::kBlockTokens,
+          tile.last_reads,
+          newest};
+}
+
 /// Computes the tile's partial results. A block has kTile queries, a thread kQueriesPerThread of
 /// them. With kByFour, four threads compute one key of the only query. A value has up to kPairSpans
 /// spans. `fill_queries` fills `shared.queries`, and the newest rows, while keys are copied.
@@ -80,13 +94,7 @@ __device__ __forceinline__ void attend_partition(const AttentionParams& p,
   __shared__ std::uint64_t blocks[kPartitionBlocks];
   find_blocks(p, tile, blocks);
   __syncthreads();
-  const Spans<Stored> spans{p,
-                            blocks,
-                            shared.rows,
-                            p.tile_positions * kv_position_bytes(p.head_dim, kStoredAs<Stored>),
-                            tile.first_skips / KvLayout::kBlockTokens * KvLayout::kBlockTokens,
-                            tile.last_reads,
-                            newest};
+  const Spans<Stored> spans = spans_of<Stored>(p, tile, blocks, shared.rows, newest);
   spans.start(0);
   fill_queries();
   const std::uint32_t n = spans.per_plane();

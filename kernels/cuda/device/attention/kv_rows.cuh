@@ -7,7 +7,7 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/device/attention_tile.cuh"
+#include "kernels/cuda/device/attention/attention_tile.cuh"
 
 namespace leasehold::device {
 
@@ -26,6 +26,8 @@ template <class Stored>
 struct KvRows {
   const Stored* elements;
   std::uint32_t stride;  ///< In elements.
+
+  __device__ KvRows from(std::uint32_t element) const { return {elements + element, stride}; }
 };
 template <>
 struct KvRows<std::int8_t> {
@@ -33,6 +35,11 @@ struct KvRows<std::int8_t> {
   std::uint32_t stride;
   const std::uint16_t* scales;
   std::uint32_t n_scales;  ///< Per row.
+
+  /// `element` counts from the start of a block of a scale.
+  __device__ KvRows from(std::uint32_t element) const {
+    return {elements + element, stride, scales + element / kKvScaleBlock, n_scales};
+  }
 };
 
 __device__ __forceinline__ std::uint32_t scales_offset_bytes(const AttentionParams& p) {
@@ -115,6 +122,25 @@ __device__ __forceinline__ float2 load_pair(const KvRows<std::int8_t>& rows, std
       *reinterpret_cast<const std::uint16_t*>(rows.elements + i * rows.stride) ^ 0x8080u;
   const CodeScale scale(rows.scales[i * rows.n_scales]);
   return {scale.value(both, 0), scale.value(both, 1)};
+}
+
+/// Loads the first four elements of row i as floats.
+__device__ __forceinline__ float4 load_quad(const KvRows<std::uint16_t>& rows, std::uint32_t i) {
+  const uint2 words = *reinterpret_cast<const uint2*>(rows.elements + i * rows.stride);
+  return {half_value(static_cast<std::uint16_t>(words.x & 0xffffu)),
+          half_value(static_cast<std::uint16_t>(words.x >> 16)),
+          half_value(static_cast<std::uint16_t>(words.y & 0xffffu)),
+          half_value(static_cast<std::uint16_t>(words.y >> 16))};
+}
+__device__ __forceinline__ float4 load_quad(const KvRows<float>& rows, std::uint32_t i) {
+  return *reinterpret_cast<const float4*>(rows.elements + i * rows.stride);
+}
+__device__ __forceinline__ float4 load_quad(const KvRows<std::int8_t>& rows, std::uint32_t i) {
+  const std::uint32_t codes =
+      *reinterpret_cast<const std::uint32_t*>(rows.elements + i * rows.stride) ^ 0x80808080u;
+  const CodeScale scale(rows.scales[i * rows.n_scales]);
+  return {scale.value(codes, 0), scale.value(codes, 1), scale.value(codes, 2),
+          scale.value(codes, 3)};
 }
 
 /// A range of keys or values for load_kv_tile.

@@ -1,7 +1,7 @@
 /// One partition of attention for a few queries that share their keys: the work of a block.
 ///
-/// The queries of a tile are heads of one kv head, for neighbouring rows of one sequence. The
-/// positions of rows decide which rows share a tile; the choice does not affect the results.
+/// The queries of a tile are heads of one kv head, for neighbouring rows of one sequence. Which
+/// rows share a tile does not affect the results.
 #pragma once
 
 #include "kernels/cuda/device/attention_params.hpp"
@@ -37,18 +37,46 @@ __device__ __forceinline__ std::uint32_t positions_read(std::uint32_t position,
   return n < kPartitionPositions ? n : kPartitionPositions;
 }
 
-/// The number of rows from `row` on that share its tile; 0 if an earlier row's tile contains it.
-__device__ __forceinline__ std::uint32_t rows_of_tile(const AttentionParams& p, std::uint32_t row,
-                                                      std::uint32_t end) {
-  const RowRef first = p.gate.rows[row];
-  const std::uint32_t offset = first.position % p.rows_per_tile;
-  const bool has_own_before = blockIdx.z > 0 && p.gate.rows[row - 1].sequence == first.sequence;
-  if (offset > 0 && has_own_before) return 0;
-  std::uint32_t n = 1;
-  while (offset + n < p.rows_per_tile && row + n < end &&
-         p.gate.rows[row + n].sequence == first.sequence)
-    ++n;
-  return n;
+/// Rows of a step.
+struct RowSpan {
+  std::uint32_t first;
+  std::uint32_t count;
+};
+
+/// The number of bits below the lowest zero.
+__device__ __forceinline__ std::uint32_t trailing_ones(std::uint32_t bits) {
+  return static_cast<std::uint32_t>(__popc(bits & ~(bits + 1)));
+}
+
+/// The rows of the block's tile; none if the launch has fewer tiles. A tile begins at every
+/// multiple of rows_per_tile, at most 32, and at every change of sequence. The whole warp calls it.
+__device__ __forceinline__ RowSpan rows_of_block(const AttentionParams& p) {
+  const std::uint32_t begin = p.partials.first_row;
+  const std::uint32_t of_step = row_count(p.gate) > begin ? row_count(p.gate) - begin : 0;
+  const std::uint32_t n = of_step < p.partials.n_rows ? of_step : p.partials.n_rows;
+  const std::uint32_t tile = blockIdx.z;
+  if (p.rows_per_tile == 1) return {begin + tile, tile < n ? 1u : 0u};
+  const RowRef* rows = p.gate.rows + begin;
+  std::uint32_t found = 0;
+  for (std::uint32_t base = 0; base < n; base += kWarp) {
+    const std::uint32_t row = base + lane_of_warp();
+    const bool starts =
+        row < n && (row % p.rows_per_tile == 0 || rows[row].sequence != rows[row - 1].sequence);
+    std::uint32_t mask = __ballot_sync(kAllLanes, starts);
+    const auto here = static_cast<std::uint32_t>(__popc(mask));
+    if (tile >= found + here) {
+      found += here;
+      continue;
+    }
+    for (; found < tile; ++found) mask &= mask - 1;
+    const std::uint32_t first = base + trailing_ones(~mask);
+    const std::uint32_t most = p.rows_per_tile - first % p.rows_per_tile;
+    const std::uint32_t other = first + lane_of_warp();
+    const bool shares =
+        lane_of_warp() < most && other < n && rows[other].sequence == rows[first].sequence;
+    return {begin + first, trailing_ones(__ballot_sync(kAllLanes, shares))};
+  }
+  return {begin, 0};
 }
 
 /// The number of positions that query i of the tile reads. Query i is head i % n_heads of row i /
@@ -79,16 +107,13 @@ __device__ __forceinline__ std::size_t partial_of(const AttentionParams& p,
          tile.partition;
 }
 
-/// This block's tile, in a grid of partitions, head tiles and rows. A tile without rows needs no
-/// work.
+/// This block's tile, in a grid of partitions, head tiles and tiles of rows. A tile without rows
+/// needs no work.
 __device__ __forceinline__ AttentionTile tile_of_block(const AttentionParams& p) {
   AttentionTile tile{};
   tile.partition = blockIdx.x;
-  tile.row = p.partials.first_row + blockIdx.z;
-  const std::uint32_t in_grid = p.partials.first_row + gridDim.z;
-  const std::uint32_t end = in_grid < row_count(p.gate) ? in_grid : row_count(p.gate);
-  if (tile.row >= end) return tile;
-  const std::uint32_t n_rows = rows_of_tile(p, tile.row, end);
+  const auto [row, n_rows] = rows_of_block(p);
+  tile.row = row;
   if (n_rows == 0) return tile;
   const std::uint32_t position = p.gate.rows[tile.row].position;
   tile.last_reads = positions_read(position + n_rows - 1, tile.partition);

@@ -2,7 +2,7 @@
 /// of one element of a query's sum, in order.
 #pragma once
 
-#include "kernels/cuda/device/attention_scores.cuh"
+#include "kernels/cuda/device/attention/attention_scores.cuh"
 
 namespace leasehold::device {
 

@@ -4,7 +4,7 @@
 /// Threads: the whole block calls each function.
 #pragma once
 
-#include "kernels/cuda/device/attention_scores.cuh"
+#include "kernels/cuda/device/attention/attention_scores.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 
 namespace leasehold::device {

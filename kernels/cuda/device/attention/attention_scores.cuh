@@ -5,7 +5,7 @@
 /// row, so the groups are computed one after another, or by different lanes.
 #pragma once
 
-#include "kernels/cuda/device/kv_rows.cuh"
+#include "kernels/cuda/device/attention/kv_rows.cuh"
 #include "kernels/numerics/elementwise.hpp"
 
 namespace leasehold::device {
