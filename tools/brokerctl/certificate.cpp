@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <ranges>
 
+#include "common/machine/replace_file.hpp"
 #include "common/machine/text_file.hpp"
 #include "ipc/client/parse_message.hpp"
 #include "tools/brokerctl/audit.hpp"
-#include "tools/brokerctl/output_file.hpp"
 #include "tools/cli/json_text.hpp"
 #include "tools/cli/table.hpp"
 #include "tools/verify/certificate_builder.hpp"
@@ -165,7 +165,7 @@ Result<PrintText> answer(const MakeCertificate& request, Output output,
   std::string text = certificate.text();
   const auto verdict = TRY(verify::verify(text, {.key = keys.links.keys().back().key}));
   if (request.file.empty()) return PrintText{.text = std::move(text)};
-  TRY(replace_file(request.file, text));
+  TRY(replace_file(request.file, text, {.mode = 0644}));
   return PrintText{.text = rendered(certificate_table(verdict), output)};
 }
 
@@ -173,7 +173,7 @@ Result<PrintText> answer(const ShowAuditHead& request, Output, const Dependencie
   const verify::SignedHead head = TRY(read_head(std::nullopt, dependencies));
   std::string text = head.envelope.to_json().dump() + '\n';
   if (request.file.empty()) return PrintText{.text = std::move(text)};
-  TRY(replace_file(request.file, text));
+  TRY(replace_file(request.file, text, {.mode = 0644}));
   return PrintText{};
 }
 

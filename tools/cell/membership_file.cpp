@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "common/machine/private_directory.hpp"
 #include "common/machine/process.hpp"
+#include "common/machine/replace_file.hpp"
 #include "common/machine/text_file.hpp"
 
 namespace leasehold::cell {
@@ -31,16 +31,6 @@ Result<UniqueFd> lock_directory(const std::string& directory) {
                           directory));
 }
 
-Result<void> write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t size = ::write(fd, text.data(), text.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return fail_file("write " + path, errno);
-    text.remove_prefix(static_cast<std::size_t>(size));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<MembershipFile> MembershipFile::open(const std::string& directory) {
@@ -58,19 +48,14 @@ Result<std::optional<SavedMembership>> MembershipFile::read() const {
   return TRY(read_saved_membership(*text, boot_id_));
 }
 
-/// Without fsync: the file is of use only until the machine stops.
 Result<void> MembershipFile::write(const std::optional<SavedMembership>& saved) const {
   if (!saved) {
     if (::unlink(path().c_str()) != 0 && errno != ENOENT)
       return fail_file("remove " + path(), errno);
     return {};
   }
-  const std::string next = path() + ".next";
-  const UniqueFd fd(::open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!fd) return fail_file("write " + next, errno);
-  TRY(write_all(fd.get(), text_of(*saved, boot_id_), next));
-  if (std::rename(next.c_str(), path().c_str()) != 0) return fail_file("replace " + path(), errno);
-  return {};
+  // The file is of use only until the machine stops.
+  return replace_file(path(), text_of(*saved, boot_id_), {.survives_power_cut = false});
 }
 
 }  // namespace leasehold::cell

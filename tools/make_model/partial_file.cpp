@@ -6,7 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <utility>
+
+#include "common/machine/replace_file.hpp"
 
 namespace leasehold::make_model {
 namespace {
@@ -15,15 +18,6 @@ constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 std::unexpected<Error> failed(const char* operation, const std::string& path, int error_number) {
   return fail_file(std::string(operation) + " " + path, error_number);
-}
-
-/// A rename is durable only after a sync of its folder.
-Result<void> sync_folder_of(const std::string& path) {
-  const auto folder = std::filesystem::path(path).parent_path();
-  const std::string name = folder.empty() ? "." : folder.string();
-  const UniqueFd fd(::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || ::fsync(fd.get()) != 0) return failed("syncing", name, errno);
-  return {};
 }
 
 }  // namespace
@@ -68,13 +62,8 @@ Result<void> PartialFile::append(std::span<const std::byte> bytes) {
 }
 
 Result<void> PartialFile::flush() {
-  std::span<const std::byte> left(buffer_);
-  while (!left.empty()) {
-    const ssize_t written = ::write(fd_.get(), left.data(), left.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return failed("writing", partial_path_, errno);
-    left = left.subspan(static_cast<std::size_t>(written));
-  }
+  const std::string_view bytes(reinterpret_cast<const char*>(buffer_.data()), buffer_.size());
+  TRY(write_all(fd_.get(), bytes, partial_path_));
   buffer_.clear();
   return {};
 }
@@ -83,7 +72,7 @@ Result<void> PartialFile::finish() {
   TRY(flush());
   TRY(sync_and_rename());
   fd_.reset();
-  return sync_folder_of(path_);
+  return sync_directory_of(path_);  // makes the rename durable
 }
 
 Result<void> PartialFile::sync_and_rename() {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "common/machine/private_directory.hpp"
+#include "common/machine/replace_file.hpp"
 #include "common/machine/text_file.hpp"
 #include "common/random.hpp"
 #include "common/utf8.hpp"
@@ -185,7 +186,7 @@ Result<FileRecord> BatchStore::keep(Upload& upload, const std::string& filename,
                   .created_at = now_unix_s,
                   .expires_at = expires_at == 0 ? last : std::min(expires_at, last)};
   TRY(sync(upload.fd_.get()));
-  TRY(replace_file(directory_, file.id + kFile, to_disk(file).dump()));
+  TRY(replace_file(path_of(file.id, kFile), to_disk(file).dump()));
   upload.is_kept_ = true;
   const std::scoped_lock lock(mutex_);
   files_.insert_or_assign(file.id, file);
@@ -283,7 +284,7 @@ std::vector<BatchRecord> BatchStore::unfinished() const {
 }
 
 Result<void> BatchStore::update(const BatchRecord& batch) {
-  TRY(replace_file(directory_, batch.id + kBatch, to_disk(batch).dump()));
+  TRY(replace_file(path_of(batch.id, kBatch), to_disk(batch).dump()));
   const std::scoped_lock lock(mutex_);
   batches_.insert_or_assign(batch.id, batch);
   return {};
@@ -328,7 +329,7 @@ Result<void> BatchStore::publish_results(const BatchRecord& batch, const std::st
                   .size_bytes = size,
                   .created_at = now_unix_s,
                   .expires_at = now_unix_s + limits_.max_age_s};
-  TRY(replace_file(directory_, id + kFile, to_disk(file).dump()));
+  TRY(replace_file(path_of(id, kFile), to_disk(file).dump()));
   const std::scoped_lock lock(mutex_);
   files_.insert_or_assign(id, std::move(file));
   return {};

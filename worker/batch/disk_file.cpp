@@ -9,33 +9,19 @@
 #include <cerrno>
 #include <memory>
 
+#include "common/machine/replace_file.hpp"
+
 namespace leasehold::batch {
 namespace {
 
 constexpr std::size_t kPieceBytes = 64 << 10;
 
-std::unexpected<Error> disk_error(const std::string& what, int error_number) {
-  if (error_number == EFBIG || error_number == EDQUOT)
-    return fail(Errc::DiskFull, what + ": no space for this user's files; make room");
-  return fail_file(what, error_number);
-}
-
 }  // namespace
 
 Result<UniqueFd> open_file(const std::string& path, int flags) {
   UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd) return disk_error("open " + path, errno);
+  if (!fd) return fail_file("open " + path, errno);
   return fd;
-}
-
-Result<void> write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return disk_error("write " + path, errno);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return {};
 }
 
 Result<void> append_all(int fd, std::string_view bytes, std::uint64_t size_bytes,
@@ -47,23 +33,6 @@ Result<void> append_all(int fd, std::string_view bytes, std::uint64_t size_bytes
   return written;
 }
 
-Result<void> replace_file(const std::string& directory, const std::string& name,
-                          std::string_view content) {
-  const std::string path = directory + "/" + name;
-  const std::string next = path + ".next";
-  const UniqueFd fd = TRY(open_file(next, O_WRONLY | O_CREAT | O_TRUNC));
-  const auto written = [&]() -> Result<void> {
-    TRY(write_all(fd.get(), content, next));
-    TRY(sync(fd.get()));
-    if (::rename(next.c_str(), path.c_str()) != 0) return disk_error("rename " + next, errno);
-    const UniqueFd parent(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!parent) return disk_error("open " + directory, errno);
-    return sync(parent.get());
-  }();
-  if (!written) (void)::unlink(next.c_str());
-  return written;
-}
-
 Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t size_bytes) {
   std::string bytes(size_bytes, '\0');
   std::size_t done = 0;
@@ -71,7 +40,7 @@ Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t size_bytes
     const ssize_t got =
         ::pread(fd, bytes.data() + done, size_bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return disk_error("read a file of a batch", errno);
+    if (got < 0) return fail_file("read a file of a batch", errno);
     if (got == 0) break;
     done += static_cast<std::size_t>(got);
   }
@@ -81,13 +50,13 @@ Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t size_bytes
 
 Result<std::uint64_t> size_of(int fd) {
   struct stat status{};
-  if (::fstat(fd, &status) != 0) return disk_error("read the size of a file", errno);
+  if (::fstat(fd, &status) != 0) return fail_file("read the size of a file", errno);
   return static_cast<std::uint64_t>(status.st_size);
 }
 
 Result<void> sync(int fd) {
   if (::fsync(fd) == 0) return {};
-  return disk_error("write a file of a batch to the disk", errno);
+  return fail_file("write a file of a batch to the disk", errno);
 }
 
 Result<std::vector<std::string>> names_in(const std::string& directory) {

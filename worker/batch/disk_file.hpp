@@ -1,7 +1,4 @@
-/// Files of one directory: whole replacements, appends and reads.
-///
-/// Errors: DiskFull for a full disk, a quota of the file system or a limit of file sizes;
-/// otherwise those of fail_file.
+/// Files of one directory: appends and reads. Errors: those of fail_file.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +15,9 @@ namespace leasehold::batch {
 /// open(2).
 Result<UniqueFd> open_file(const std::string& path, int flags);
 
-/// Writes all bytes at the file's position. After an error a part may be written.
-Result<void> write_all(int fd, std::string_view bytes, const std::string& path);
-
 /// Appends, or leaves the file as it was. `size_bytes` is the file's size before.
 Result<void> append_all(int fd, std::string_view bytes, std::uint64_t size_bytes,
                         const std::string& path);
-
-/// Replaces the file, so that it survives a power cut with the old or the new content.
-Result<void> replace_file(const std::string& directory, const std::string& name,
-                          std::string_view content);
 
 /// Reads up to `size_bytes` at the offset; fewer at the end of the file.
 Result<std::string> read_at(int fd, std::uint64_t offset, std::size_t size_bytes);

@@ -1,15 +1,11 @@
 #include "kernels/model/gguf/digest_cache.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 
 #include "common/checksum.hpp"
+#include "common/machine/replace_file.hpp"
 #include "common/machine/text_file.hpp"
 
 namespace leasehold {
@@ -40,21 +36,6 @@ bool is_settled(const GgufFile& file) {
   return std::chrono::system_clock::now().time_since_epoch() - written > kMinAge;
 }
 
-/// Writes the text to a new file and renames it, so that a reader sees either the old file or the
-/// complete new one.
-Result<void> replace_file(const std::string& path, const std::string& text) {
-  const std::string fresh = fmt::format("{}.{}", path, ::getpid());
-  ::unlink(fresh.c_str());
-  const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!fd) return fail_file("create " + fresh, errno);
-  const ssize_t written = ::write(fd.get(), text.data(), text.size());
-  const bool is_whole = written == static_cast<ssize_t>(text.size());
-  if (is_whole && ::rename(fresh.c_str(), path.c_str()) == 0) return {};
-  const int error = written >= 0 && !is_whole ? ENOSPC : errno;
-  ::unlink(fresh.c_str());
-  return fail_file("write " + path, error);
-}
-
 }  // namespace
 
 std::string DigestCache::path_of(const GgufFile& file) const {
@@ -75,7 +56,8 @@ std::optional<ContentDigest> DigestCache::find(const GgufFile& file) const {
 
 Result<void> DigestCache::store(const GgufFile& file, const ContentDigest& digest) const {
   if (!is_settled(file)) return {};
-  return replace_file(path_of(file), entry_of(file, digest));
+  // After a power cut the checksum of the entry shows whether its bytes were written.
+  return replace_file(path_of(file), entry_of(file, digest), {.survives_power_cut = false});
 }
 
 }  // namespace leasehold

@@ -228,7 +228,7 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
     report["stages"].push_back(std::move(part));
     if (!is_right) report["all_right"] = false;
     report["answers"] = answers_from(report["stages"]);
-    TRY(replace_file(path, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+    TRY(write_report(path, report));
     nothing_runs = fatal_error_of(ending);
     if (nothing_runs) break;
   }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <fstream>
+
+#include "common/machine/replace_file.hpp"
 
 namespace leasehold::gpu_check {
 namespace {
@@ -105,18 +105,12 @@ Result<void> StageReport::write(bool finished) const {
   for (const ReportEntry& line : lines_) lines.push_back(to_json(line));
   const Json report{
       {"stage", stage_}, {"finished", finished}, {"lines", lines}, {"numbers", numbers_}};
-  return replace_file(path_, report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_report(path_, report);
 }
 
-Result<void> replace_file(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  {
-    std::ofstream file(partial);
-    file << text << std::flush;
-    if (!file) return fail(Errc::SystemError, "cannot write " + partial + "; choose another --out");
-  }
-  if (std::rename(partial.c_str(), path.c_str()) == 0) return {};
-  return fail_errno(Errc::SystemError, "rename to " + path, errno);
+Result<void> write_report(const std::string& path, const Json& report) {
+  const std::string text = report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return replace_file(path, text, {.mode = 0644, .survives_power_cut = false});
 }
 
 }  // namespace leasehold::gpu_check

@@ -89,7 +89,7 @@ class StageReport {
   Json numbers_ = Json::object();
 };
 
-/// Replaces the file atomically. Errors: SystemError.
-Result<void> replace_file(const std::string& path, const std::string& text);
+/// Replaces the file. Errors: those of replace_file.
+Result<void> write_report(const std::string& path, const Json& report);
 
 }  // namespace leasehold::gpu_check

@@ -7,6 +7,8 @@
 #include <span>
 #include <system_error>
 
+#include "common/machine/replace_file.hpp"
+
 namespace leasehold::soak {
 namespace {
 
@@ -41,32 +43,27 @@ Result<void> write_at(std::fstream file, std::size_t from, std::span<const std::
   return file ? Result<void>{} : failed("writing", path);
 }
 
-/// Writes a new file and gives it the name `path`.
-Result<void> rename_over(const std::string& path, const std::vector<std::byte>& bytes) {
-  const std::string next = path + ".next";
-  TRY(write_at(std::fstream(next, std::ios::out | std::ios::binary | std::ios::trunc), 0, bytes,
-               next));
-  std::error_code error;
-  fs::rename(next, path, error);
-  return error ? failed("renaming", next) : Result<void>{};
+Result<void> write_whole(const std::string& path, const std::vector<std::byte>& bytes) {
+  return replace_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
+                      {.survives_power_cut = false});
 }
 
 }  // namespace
 
 Result<ModelFile> ModelFile::create(std::string path, const std::vector<std::byte>& original) {
-  TRY(rename_over(path, original));
+  TRY(write_whole(path, original));
   return ModelFile(std::move(path), original);
 }
 
 Result<void> ModelFile::copy() {
-  TRY(rename_over(path_, *original_));
+  TRY(write_whole(path_, *original_));
   is_whole_ = true;
   return {};
 }
 
 Result<void> ModelFile::replace() {
   is_whole_ = false;
-  return rename_over(path_, changed_copy(*original_));
+  return write_whole(path_, changed_copy(*original_));
 }
 
 Result<void> ModelFile::rewrite() {
