@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/cli/command_line.hpp"
+#include "common/cli/parse_check.hpp"
 #include "common/cli/version.hpp"
 #include "common/machine/text_file.hpp"
 #include "tools/cli/json_text.hpp"
@@ -44,10 +45,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--since", options.since,
                  "Also check that the certificate is about all leases granted from this time on, "
                  "in UTC, such as 2026-11-24 or 2026-11-24T18:30:00Z")
-      ->check([](const std::string& text) {
-        const auto parsed = cli::parse_utc_ms(text);
-        return parsed ? std::string() : parsed.error().detail;
-      });
+      ->check(checked(cli::parse_utc_ms));
   app.add_option("-o,--output", options.output, "Format of the report")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();

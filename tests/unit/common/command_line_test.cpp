@@ -6,6 +6,7 @@
 #include <fstream>
 #include <vector>
 
+#include "common/cli/parse_check.hpp"
 #include "common/cli/size_option.hpp"
 #include "tests/support/temporary_directory.hpp"
 
@@ -83,6 +84,15 @@ TEST_CASE("command line: paths are checked before they are used") {
   CHECK(check_directory_path(folder).empty());
   CHECK(check_directory_path(folder + "/new").empty());
   CHECK_FALSE(check_directory_path(file).empty());
+}
+
+TEST_CASE("command line: a check made of a parser reports the error of the parser") {
+  const auto check = checked([](const std::string& text) -> Result<int> {
+    if (text == "1") return 1;
+    return fail(Errc::BadRequest, "'" + text + "' is not 1");
+  });
+  CHECK(check("1").empty());
+  CHECK(check("2") == "'2' is not 1");
 }
 
 TEST_CASE("command line: help and version exit with success") {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cli/parse_check.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
 
@@ -42,13 +43,5 @@ void add_no_expiry(CLI::App& verb, KeyOptions& options);
 Result<KeyValues> parse_key_options(const KeyOptions& options);
 /// The values of an update. Errors: BadRequest when there are none.
 Result<KeyValues> parse_key_changes(const KeyOptions& options);
-
-/// A check for CLI11 with the error of a function that parses the text.
-auto checked(auto parse) {
-  return [parse](const std::string& text) {
-    const auto parsed = parse(text);
-    return parsed ? std::string() : parsed.error().detail;
-  };
-}
 
 }  // namespace leasehold::brokerctl
