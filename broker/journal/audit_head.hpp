@@ -11,8 +11,14 @@
 
 namespace leasehold::journal {
 
-/// Sequence 0 if there is no file. Errors: FileCorrupt; those of state_file_error.
-Result<audit::Link> read_audit_head(const std::string& path);
+/// The newest record according to the head file.
+struct KnownHead {
+  audit::Link link;         ///< Sequence 0 if there is no file.
+  bool is_missing = false;  ///< There is no head file.
+};
+
+/// Errors: FileCorrupt; those of state_file_error.
+Result<KnownHead> read_audit_head(const std::string& path);
 
 /// The file is durable when this returns. Errors: those of write_state_file; the file is then
 /// unchanged.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "broker/books/rows.hpp"
+#include "broker/journal/audit_head.hpp"
 #include "broker/journal/database.hpp"
 #include "broker/journal/tenant_chains.hpp"
 #include "broker/journal/trusted_time.hpp"
@@ -33,12 +34,6 @@ struct AuditLimits {
   std::uint64_t records = 1'000'000;  ///< At least 1.
   std::uint32_t days = 0;             ///< 0: no limit.
   bool trust_clock = false;           ///< Trust the machine's clock, however far it stepped.
-};
-
-/// The newest record according to the head file.
-struct KnownHead {
-  audit::Link link;
-  bool is_missing = false;  ///< There was no head file.
 };
 
 class AuditLog {

@@ -1,11 +1,12 @@
 #include "broker/journal/sqlite_journal.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
+#include "broker/journal/damage.hpp"
 #include "common/unix_time.hpp"
 
 namespace leasehold::journal {
@@ -28,35 +29,6 @@ constexpr std::uint64_t kSpareBytes = 16 * kPageBytes;
 
 constexpr const char* kPragmas =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY;";
-
-/// Checks the tables that a start loads, and with sqlite_schema the free pages, which a write may
-/// reuse. The audit records may be a million, which a start must not read; their hash chain shows
-/// damage to a reader.
-Result<void> check_integrity(Database& database) {
-  Statement tables = TRY(database.prepare(
-      "SELECT 'sqlite_schema' UNION ALL "
-      "SELECT name FROM sqlite_schema WHERE type='table' AND name<>'audit_record'"));
-  while (TRY(tables.next())) {
-    std::string table;
-    tables.read(table);
-    Statement check = TRY(database.prepare(fmt::format("PRAGMA quick_check({})", table)));
-    std::string verdict;
-    if (TRY(check.next())) check.read(verdict);
-    if (verdict == "ok") continue;
-    return fail(Errc::FileCorrupt, fmt::format("the journal's {} is damaged ({})", table, verdict));
-  }
-  return {};
-}
-
-/// Adds to a FileCorrupt error which files the operator can move away to start without them.
-template <class T>
-Result<T> naming_files(const std::string& path, Result<T> result) {
-  if (result || result.error().code != Errc::FileCorrupt) return result;
-  return fail(Errc::FileCorrupt,
-              fmt::format("{}; to start without it, move {}, and its -wal and -shm files, to "
-                          "another directory",
-                          result.error().detail, path));
-}
 
 Result<Database> open_checked(const std::string& path) {
   Database database = TRY(Database::open(path));
@@ -90,28 +62,6 @@ Result<Database> open_database(const std::string& path, ReserveFile& reserve) {
   return database;
 }
 
-/// Rejects a log whose database file is empty or missing, because SQLite would delete the log.
-Result<void> check_log_has_database(const std::string& path) {
-  std::error_code missing;
-  const auto size_bytes = std::filesystem::file_size(path, missing);
-  if (!missing && size_bytes != 0) return {};
-  const std::string log = path + "-wal";
-  const auto log_bytes = std::filesystem::file_size(log, missing);
-  if (missing || log_bytes == 0) return {};
-  return fail(
-      Errc::FileCorrupt,
-      fmt::format(
-          "{} is empty or missing, but it has a log of {} bytes; restore the file, or move {} "
-          "away too to start without them",
-          path, log_bytes, log));
-}
-
-Result<KnownHead> known_head(const std::string& path) {
-  std::error_code ignored;
-  const bool exists = std::filesystem::exists(path, ignored);
-  return KnownHead{.link = TRY(read_audit_head(path)), .is_missing = !exists};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& state_dir,
@@ -126,7 +76,7 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_full = TRY(database.prepare("PRAGMA synchronous=FULL"));
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   const std::string head_path = state_dir + "/audit_head";
-  const KnownHead head = TRY(known_head(head_path));
+  const KnownHead head = TRY(read_audit_head(head_path));
   auto audit =
       std::make_unique<AuditLog>(TRY(naming_files(path, AuditLog::create(database, head, limits))));
   // Write the head file before the first record, so that a missing file always means that it was
@@ -342,15 +292,21 @@ Result<void> SqliteJournal::commit(const Batch& batch) {
   if (durable) (void)components_.statements.sync_normal.run();
   if (!written) {
     components_.audit->rolled_back();
-    // Decisions must not depend on old audit records that are damaged.
-    const bool is_damaged = written.error().code == Errc::FileCorrupt;
-    return is_damaged && components_.audit->stop_removing() ? commit(batch) : written;
+    return keeps_damaged(written.error()) ? commit(batch) : written;
   }
   publish_audit_head();
   waiting_.written(batch);
   if (batch.synced_later) components_.checkpointer->sync_log();
   checkpoint_if_due();
   return {};
+}
+
+/// Decisions must not depend on old audit records that are damaged.
+bool SqliteJournal::keeps_damaged(const Error& why) {
+  if (why.code != Errc::FileCorrupt || !components_.audit->stop_removing()) return false;
+  spdlog::error("the journal is damaged and keeps all audit records until a restart detail=\"{}\"",
+                why.detail);
+  return true;
 }
 
 /// The record may not be synced yet; the checkpointer syncs the log before it writes the head file.

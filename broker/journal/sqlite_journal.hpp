@@ -97,6 +97,8 @@ class SqliteJournal final : public Journal {
   bool may_use_reserve(const Batch& batch) const;
   std::uint64_t log_bytes(const Batch& batch) const;
   Result<void> write_rows(const Batch& batch);
+  /// Stops the removal of audit records, if that may allow the write that failed.
+  bool keeps_damaged(const Error& why);
   void publish_audit_head();
   void checkpoint_if_due();
   void wait_for_short_log(const Batch& batch);

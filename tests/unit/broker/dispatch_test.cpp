@@ -1,12 +1,12 @@
 // Which users may call which methods.
 #include "broker/server/dispatch.hpp"
 
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <sstream>
+#include <set>
+
+#include "tests/support/captured_log.hpp"
 
 using namespace leasehold;
 
@@ -57,25 +57,6 @@ struct DispatchFixture {
                            }});
     return error;
   }
-};
-
-/// What is logged while it exists.
-class Log {
- public:
-  Log() {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::move(sink)));
-    spdlog::set_pattern("%v");
-  }
-  ~Log() { spdlog::set_default_logger(before_); }
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
-
-  std::string text() const { return text_.str(); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
 };
 
 const std::set<std::string> kForObservers{
@@ -142,7 +123,7 @@ TEST_CASE("dispatch: malformed events of one report are one warning with their n
   report.events.push_back("{");
   report.events.push_back(events::to_json(drained, TimePoint{1}).dump());
   report.events.resize(200, R"({"event": "unheard"})");
-  const Log log;
+  const testing::CapturedLog log;
   fixture.dispatch.notification("event.report", {7}, {.pid = 1, .uid = fixture.worker},
                                 {.body = report.to_json()});
   CHECK(fixture.posted == 1);

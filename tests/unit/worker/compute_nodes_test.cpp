@@ -1,17 +1,14 @@
 /// What a worker asks of the system on machines with one node of memory and with several.
 #include "worker/compute/compute_nodes.hpp"
 
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "ipc/region/memory_object.hpp"
+#include "tests/support/captured_log.hpp"
 #include "tests/support/required.hpp"
 #include "tests/unit/worker/node_calls.hpp"
 
@@ -19,32 +16,11 @@ namespace leasehold::compute_nodes_test {
 namespace {
 
 using testing::are_equal;
+using testing::CapturedLog;
 using testing::cpus;
 using testing::NodeCallRecord;
 using testing::required;
 using testing::two_nodes;
-
-/// What is logged during its lifetime.
-class Log {
- public:
-  Log() {
-    auto sink = std::make_shared<spdlog::sinks::ostream_sink_mt>(text_);
-    spdlog::set_default_logger(std::make_shared<spdlog::logger>("test", std::move(sink)));
-  }
-  ~Log() { spdlog::set_default_logger(before_); }
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
-
-  std::size_t lines() const {
-    const std::string all = text_.str();
-    return static_cast<std::size_t>(std::ranges::count(all, '\n'));
-  }
-  bool has(const std::string& part) const { return text_.str().contains(part); }
-
- private:
-  std::ostringstream text_;
-  std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
-};
 
 constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
 
@@ -65,7 +41,7 @@ void place(const ComputeNodes& nodes, std::uint64_t pages) {
 }  // namespace
 
 TEST_CASE("compute nodes: with one node no call is made, and nothing is logged") {
-  const Log log;
+  const CapturedLog log;
   NodeCallRecord calls;
   for (const auto& found : {NumaNodes{}, NumaNodes{.nodes = {{0, cpus("0-7")}}, .problem = {}}}) {
     const ComputeNodes nodes(found, 8, calls.as_calls());
@@ -103,7 +79,7 @@ TEST_CASE("compute nodes: weights are placed in proportion to threads, before th
 }
 
 TEST_CASE("compute nodes: what the system refuses is logged once, and has no other effect") {
-  const Log log;
+  const CapturedLog log;
   NodeCallRecord calls{.answer = fail(Errc::SystemError, "not here")};
   const ComputeNodes nodes(two_nodes(), 6, calls.as_calls());
   ThreadPool pool(6, nodes.pool());
@@ -124,7 +100,7 @@ TEST_CASE("compute nodes: what the system refuses is logged once, and has no oth
 }
 
 TEST_CASE("compute nodes: nodes that cannot be read are one node and a warning") {
-  const Log log;
+  const CapturedLog log;
   CHECK(ComputeNodes({.nodes = {}, .problem = "online: empty"}, 6).count() == 1);
   CHECK(log.lines() == 1);
   CHECK(log.has("online: empty"));

@@ -8,6 +8,7 @@
 #include "broker/journal/state_file.hpp"
 #include "broker/journal/tables.hpp"
 #include "common/checksum.hpp"
+#include "tests/support/captured_log.hpp"
 #include "tests/support/test_paths.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
 
@@ -136,9 +137,13 @@ TEST_CASE("journal: a damaged audit record whose time is over stays, and rows ar
   damage_record(dir, 50);
 
   const auto journal = opened(dir, {.records = 1000});
+  const testing::CapturedLog log;
 
   journal->write({.rows = {lease_row(1), RevocationRow{.lease = {3, 3}}}}).value();
-  CHECK(journal->audit().head().sequence == 1201);
+  journal->write({.rows = {RevocationRow{.lease = {4, 3}}}}).value();
+  CHECK(journal->audit().head().sequence == 1202);
+  CHECK(log.lines() == 1);
+  CHECK(log.has("keeps all audit records"));
   CHECK(journal->audit_page({.after = 600}).value().removed_sequence == 0);
 }
 
