@@ -45,6 +45,14 @@ void Checkpointer::sync_log() {
   request(sync_requested_);
 }
 
+void Checkpointer::sync_log(OnSynced on_synced) {
+  {
+    const std::lock_guard lock(mutex_);
+    on_synced_.push_back(std::move(on_synced));
+  }
+  request(sync_requested_);
+}
+
 void Checkpointer::request(bool& requested) {
   {
     const std::lock_guard lock(mutex_);
@@ -59,20 +67,13 @@ UniqueFd Checkpointer::open_log() const {
   return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
 }
 
-Result<void> Checkpointer::sync_log_now() {
-  const UniqueFd log = open_log();
-  if (!log && errno == ENOENT) return {};  // nothing was written
-  if (!log || ::fdatasync(log.get()) != 0)
+Result<void> Checkpointer::sync() {
+  if (!log_) log_ = open_log();
+  if (!log_ && errno == ENOENT) return {};  // nothing was written
+  if (!log_ || ::fdatasync(log_.get()) != 0)
     return fail_errno(Errc::SystemError, database_.path() + "-wal", errno);
   ++log_syncs_;
   return {};
-}
-
-bool Checkpointer::sync() {
-  if (!log_) log_ = open_log();
-  if (!log_ || ::fdatasync(log_.get()) != 0) return false;
-  ++log_syncs_;
-  return true;
 }
 
 /// A failure is not reported: the log grows, and the next write or checkpoint fails with the same
@@ -99,10 +100,13 @@ void Checkpointer::publish_audit_head(const audit::Link& head) {
   woken_.notify_one();
 }
 
-/// Syncs the log before it writes the file, because the record is in the log. If a checkpoint has
-/// moved the record meanwhile, the checkpoint has synced it.
-void Checkpointer::write_audit_head(const audit::Link& head) {
-  if (sync()) (void)journal::write_audit_head(audit_head_path_, head);
+/// Syncs the log before it writes the file of the head, because the record is in the log. If a
+/// checkpoint has moved the record meanwhile, the checkpoint has synced it.
+void Checkpointer::sync_for(std::vector<OnSynced> handlers,
+                            const std::optional<audit::Link>& head) {
+  const Result<void> synced = sync();
+  for (OnSynced& each : handlers) each(synced);
+  if (synced && head) (void)write_audit_head(audit_head_path_, *head);
 }
 
 bool Checkpointer::has_work() const {
@@ -118,18 +122,18 @@ void Checkpointer::work(const std::stop_token& stop) {
     const bool waits = audit_head_ && !has_work();
     if (waits) woken_.wait_until(lock, stop, next_audit_head_, has_other_work);
     const bool syncs = std::exchange(sync_requested_, false);
+    std::vector<OnSynced> handlers = std::exchange(on_synced_, {});
     const bool moves = std::exchange(checkpoint_requested_, false);
     const auto now = std::chrono::steady_clock::now();
     const bool is_due = now >= next_audit_head_ || stop.stop_requested();
     const auto head = is_due ? std::exchange(audit_head_, {}) : std::nullopt;
     if (head) next_audit_head_ = now + kAuditHeadInterval;
     lock.unlock();
-    if (head) write_audit_head(*head);
-    if (syncs && !head) sync();
+    if (syncs || head) sync_for(std::move(handlers), head);
     if (moves) move_log();
     lock.lock();
   }
-  if (const auto head = std::exchange(audit_head_, {})) write_audit_head(*head);
+  if (const auto head = std::exchange(audit_head_, {})) sync_for({}, head);
 }
 
 }  // namespace leasehold::journal

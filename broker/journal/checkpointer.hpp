@@ -11,12 +11,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "broker/journal/audit_head.hpp"
 #include "broker/journal/database.hpp"
@@ -26,6 +28,8 @@ namespace leasehold::journal {
 
 class Checkpointer {
  public:
+  using OnSynced = std::move_only_function<void(const Result<void>&)>;
+
   /// Errors: those of Database::open.
   static Result<std::unique_ptr<Checkpointer>> start(const std::string& database_path,
                                                      const std::string& audit_head_path);
@@ -41,8 +45,9 @@ class Checkpointer {
   /// Requests a sync, after which everything that is in the log now survives a power cut. Does not
   /// wait for it. A failure of the disk shows in a later write of the journal or in a checkpoint.
   void sync_log();
-  /// Does a sync and returns after it. Errors: SystemError.
-  Result<void> sync_log_now();
+  /// Does what sync_log does; afterwards the thread of this object calls `on_synced`, unless the
+  /// object ends first. Errors: SystemError.
+  void sync_log(OnSynced on_synced);
   /// Number of finished syncs; one sync may serve several requests.
   std::uint64_t log_syncs() const { return log_syncs_; }
 
@@ -55,10 +60,10 @@ class Checkpointer {
   Checkpointer(Database database, std::string audit_head_path)
       : database_(std::move(database)), audit_head_path_(std::move(audit_head_path)) {}
   bool has_work() const;
-  void write_audit_head(const audit::Link& head);
+  void sync_for(std::vector<OnSynced> handlers, const std::optional<audit::Link>& head);
   void work(const std::stop_token& stop);
   void request(bool& requested);
-  bool sync();
+  Result<void> sync();
   UniqueFd open_log() const;
   void move_log();
 
@@ -69,6 +74,7 @@ class Checkpointer {
   std::condition_variable moved_;
   bool checkpoint_requested_ = false;
   bool sync_requested_ = false;
+  std::vector<OnSynced> on_synced_;                          // wait for the next sync
   std::optional<audit::Link> audit_head_;                    // waits to be written
   std::chrono::steady_clock::time_point next_audit_head_{};  // used only by the thread
   std::atomic<std::uint64_t> log_syncs_ = 0;

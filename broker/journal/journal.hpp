@@ -4,6 +4,7 @@
 /// Threads: one.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,8 @@
 #include "ipc/control/messages/audit/audit_state.hpp"
 
 namespace leasehold::journal {
+
+using OnSignedHead = std::move_only_function<void(Result<wire::DsseEnvelope>)>;
 
 class Journal {
  public:
@@ -41,9 +44,11 @@ class Journal {
   /// Nothing without a state directory.
   virtual std::optional<wire::AuditState> audit_state() const = 0;
 
-  /// The signed head of the chain. Errors: as newest_operator_actions; UnknownTenant; DiskFull if
-  /// there was never space for a key.
-  virtual Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery& query) = 0;
+  /// Calls `on_signed` with the signed head of the chain, after all records that it counts survive
+  /// a power cut: on the caller's thread or on another, and not if the journal ends first.
+  /// Errors: as newest_operator_actions; UnknownTenant; DiskFull if there was never space for a
+  /// key.
+  virtual void audit_head(const wire::AuditHeadQuery& query, OnSignedHead on_signed) = 0;
   /// The keys of the chain. Errors: as audit_head.
   virtual Result<wire::AuditKeys> audit_keys() = 0;
   /// See wire::AuditKeyRotate. Errors: as audit_head; those of write_state_file.
@@ -63,8 +68,8 @@ class NullJournal final : public Journal {
   Result<wire::AuditPage> audit_page(const wire::AuditList&) override { return no_records(); }
   std::optional<wire::LeaseCounts> lease_counts(const TenantId&) const override { return {}; }
   std::optional<wire::AuditState> audit_state() const override { return {}; }
-  Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery&) override {
-    return no_records();
+  void audit_head(const wire::AuditHeadQuery&, OnSignedHead on_signed) override {
+    on_signed(no_records());
   }
   Result<wire::AuditKeys> audit_keys() override { return no_records(); }
   Result<wire::AuditKeys> rotate_audit_key(const wire::AuditKeyRotate&) override {

@@ -220,13 +220,21 @@ std::optional<wire::AuditState> SqliteJournal::audit_state() const {
                           .key_is_unlinked = components_.signer.is_replacement()};
 }
 
-/// A power cut must not take records that a kept head counts: that would look like forgery.
-Result<wire::DsseEnvelope> SqliteJournal::audit_head(const wire::AuditHeadQuery& query) {
+Result<wire::DsseEnvelope> SqliteJournal::signed_head(const wire::AuditHeadQuery& query) {
   TRY(components_.signer.create_if_missing());
-  TRY(components_.checkpointer->sync_log_now());
   wire::AuditHead head = TRY(components_.audit->signed_part(query.tenant));
   head.waiting = waiting_.lease_records();
   return components_.signer.sign(std::move(head));
+}
+
+/// A power cut must not take records that a kept head counts: that would look like forgery.
+void SqliteJournal::audit_head(const wire::AuditHeadQuery& query, OnSignedHead on_signed) {
+  auto head = signed_head(query);
+  if (!head) return on_signed(std::move(head));
+  components_.checkpointer->sync_log([head = std::move(head), on_signed = std::move(on_signed)](
+                                         const Result<void>& synced) mutable {
+    on_signed(synced ? std::move(head) : std::unexpected(synced.error()));
+  });
 }
 
 Result<wire::AuditKeys> SqliteJournal::audit_keys() {

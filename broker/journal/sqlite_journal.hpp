@@ -52,7 +52,7 @@ class SqliteJournal final : public Journal {
   Result<wire::AuditPage> audit_page(const wire::AuditList& request) override;
   std::optional<wire::LeaseCounts> lease_counts(const TenantId& tenant) const override;
   std::optional<wire::AuditState> audit_state() const override;
-  Result<wire::DsseEnvelope> audit_head(const wire::AuditHeadQuery& query) override;
+  void audit_head(const wire::AuditHeadQuery& query, OnSignedHead on_signed) override;
   Result<wire::AuditKeys> audit_keys() override;
   Result<wire::AuditKeys> rotate_audit_key(const wire::AuditKeyRotate& rotate) override;
 
@@ -89,6 +89,7 @@ class SqliteJournal final : public Journal {
   /// Creates the key of the audit chain, if there is none.
   Result<void> prepare_key();
   Result<void> write_key();
+  Result<wire::DsseEnvelope> signed_head(const wire::AuditHeadQuery& query);
   Result<void> try_write(const Batch& batch);
   Result<void> write_new(const Batch& batch);
   Result<void> commit(const Batch& batch);

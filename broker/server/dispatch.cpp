@@ -172,12 +172,12 @@ void Dispatch::call(const std::string& method, Incoming incoming) {
     if (row->second.query == nullptr) return (this->*row->second.handler)(method, incoming);
     const Query& query = *row->second.query;
     if (!query.shows_touched) {
-      incoming.respond(TRY(hooks_.query(query, incoming.params.body)));
+      hooks_.query(query, incoming.params.body, std::move(incoming.respond));
       return {};
     }
     hooks_.count_touched([this, &query, params = std::move(incoming.params.body),
                           respond = std::move(incoming.respond)]() mutable {
-      respond(hooks_.query(query, params));
+      hooks_.query(query, params, std::move(respond));
     });
     return {};
   };

@@ -39,7 +39,8 @@ struct DispatchHooks {
       take_memory;
   /// Answers `spill.open` after the disk thread has created the file.
   std::function<void(ConnectionId, control::Responder)> open_spill;
-  std::function<Result<control::Payload>(const Query&, const control::Json& params)> query;
+  /// Answers the query, perhaps later.
+  std::function<void(const Query&, const control::Json& params, control::Responder)> query;
   /// See HostMemory::count_touched.
   std::function<void(std::move_only_function<void()>)> count_touched;
   /// Passes the call to the worker of this name. See PassedCalls::pass.

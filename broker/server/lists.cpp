@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <boost/asio/post.hpp>
+#include <utility>
+
 #include "broker/server/connections/operators.hpp"
 #include "broker/server/page.hpp"
 #include "broker/server/views/adapter_views.hpp"
@@ -246,9 +249,17 @@ Result<Json> query_audit_records(const ListSources& sources, const Json& params)
   return TRY(sources.journal.audit_page(request)).to_json();
 }
 
-Result<Json> query_audit_head(const ListSources& sources, const Json& params) {
-  const auto query = TRY(wire::AuditHeadQuery::from_json(params));
-  return TRY(sources.journal.audit_head(query)).to_json();
+/// Answers after a sync of the journal, which another thread waits for.
+void query_audit_head(const ListSources& sources, const Json& params, control::Responder respond) {
+  const auto query = wire::AuditHeadQuery::from_json(params);
+  if (!query) return respond(std::unexpected(query.error()));
+  sources.journal.audit_head(*query, [&io = sources.io, respond = std::move(respond)](
+                                         Result<wire::DsseEnvelope> head) mutable {
+    boost::asio::post(io, [head = std::move(head), respond = std::move(respond)]() mutable {
+      if (!head) return respond(std::unexpected(head.error()));
+      respond(control::Payload{.body = head->to_json()});
+    });
+  });
 }
 
 Result<Json> query_audit_keys(const ListSources& sources, const Json&) {
@@ -272,10 +283,20 @@ Result<control::Payload> open_extent(const ListSources& sources, const Json& par
   return payload;
 }
 
-/// Answers a query whose reply has no descriptor.
-template <Result<Json> (*Read)(const ListSources&, const Json&)>
-Result<control::Payload> answer(const ListSources& sources, const Json& params) {
-  return control::Payload{.body = TRY(Read(sources, params))};
+control::Payload payload_of(Json body) {
+  return {.body = std::move(body)};
+}
+
+control::Payload payload_of(control::Payload payload) {
+  return payload;
+}
+
+/// Answers a query at once with what `Read` returns: a body, or a payload with a descriptor.
+template <auto Read>
+void answer(const ListSources& sources, const Json& params, control::Responder respond) {
+  auto read = Read(sources, params);
+  if (!read) return respond(std::unexpected(std::move(read).error()));
+  respond(payload_of(*std::move(read)));
 }
 
 constexpr Query kQueries[] = {
@@ -296,10 +317,10 @@ constexpr Query kQueries[] = {
     {"tenant.check", Role::Worker, answer<query_removed_tenants>},
     {"operator_action.list", Role::Operator, answer<query_operator_actions>},
     {"audit.list", Role::Operator, answer<query_audit_records>},
-    {wire::AuditHeadQuery::kMethod, Role::Operator, answer<query_audit_head>},
+    {wire::AuditHeadQuery::kMethod, Role::Operator, query_audit_head},
     {wire::AuditKeyQuery::kMethod, Role::Operator, answer<query_audit_keys>},
     {wire::AuditKeyRotate::kMethod, Role::Operator, answer<rotate_audit_key>},
-    {"extent.open", Role::Operator, open_extent},
+    {"extent.open", Role::Operator, answer<open_extent>},
 };
 
 }  // namespace

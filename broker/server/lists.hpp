@@ -1,6 +1,7 @@
 /// The queries: the status, lists, and the memory of one extent.
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <span>
 #include <string_view>
 
@@ -17,6 +18,7 @@
 namespace leasehold {
 
 struct ListSources {
+  boost::asio::io_context& io;
   const State& state;
   const EventLog& log;
   const MemoryStore& memory;
@@ -32,8 +34,10 @@ struct ListSources {
 struct Query {
   std::string_view method;
   Role role;
-  /// Errors: BadRequest for parameters out of range, those of `key.check` and `extent.open`.
-  Result<control::Payload> (*answer)(const ListSources& sources, const control::Json& params);
+  /// Calls `respond` once, perhaps later, from the io_context. Errors: BadRequest for parameters
+  /// out of range, those of `key.check`, `extent.open` and the journal.
+  void (*answer)(const ListSources& sources, const control::Json& params,
+                 control::Responder respond);
   bool shows_touched = false;  ///< Needs a fresh count of the memory with pages.
 };
 

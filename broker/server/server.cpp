@@ -55,7 +55,7 @@ BrokerServer::BrokerServer(boost::asio::io_context& io, StartupState startup,
                    options.worker_uids),
       previous_holders_(
           io, [this](const ProcessIdentity& it) { loop_.post(PreviousHolderExited{it}); }),
-      dispatch_(dispatch_hooks(dependencies.clock, options.allow_memory_check),
+      dispatch_(dispatch_hooks(io, dependencies.clock, options.allow_memory_check),
                 {options.worker_uids, options.observer_uids}),
       timers_({.state = state(),
                .clock = dependencies.clock,
@@ -156,8 +156,10 @@ Connections::Handlers BrokerServer::connection_handlers() {
           .on_change = [this] { timers_.arm_wakeup(); }};
 }
 
-DispatchHooks BrokerServer::dispatch_hooks(const Clock& clock, bool allow_memory_check) {
-  const ListSources sources{.state = state(),
+DispatchHooks BrokerServer::dispatch_hooks(boost::asio::io_context& io, const Clock& clock,
+                                           bool allow_memory_check) {
+  const ListSources sources{.io = io,
+                            .state = state(),
                             .log = log_,
                             .memory = startup_.memory,
                             .spill = spill_,
@@ -182,9 +184,10 @@ DispatchHooks BrokerServer::dispatch_hooks(const Clock& clock, bool allow_memory
       .open_spill = [this](ConnectionId id,
                            control::Responder respond) { open_spill(id, std::move(respond)); },
       .query =
-          [this, sources](const Query& query, const control::Json& params) {
+          [this, sources](const Query& query, const control::Json& params,
+                          control::Responder respond) {
             loop_.flush();
-            return query.answer(sources, params);
+            query.answer(sources, params, std::move(respond));
           },
       .count_touched =
           [this](std::move_only_function<void()> then) { host_.count_touched(std::move(then)); },

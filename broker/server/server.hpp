@@ -47,7 +47,8 @@ class BrokerServer {
  private:
   State& state() { return startup_.recovered.state; }
   Connections::Handlers connection_handlers();
-  DispatchHooks dispatch_hooks(const Clock& clock, bool allow_memory_check);
+  DispatchHooks dispatch_hooks(boost::asio::io_context& io, const Clock& clock,
+                               bool allow_memory_check);
   void watch_device(DeviceAgentLink& agent, AgentMemory& memory);
   void restore_workers(KeptDescriptors& kept);
   void restore_spill(const Worker& worker);

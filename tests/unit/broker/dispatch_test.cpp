@@ -28,10 +28,11 @@ struct DispatchFixture {
        .take_memory = [](ConnectionId, const wire::LeaseRedeliver&,
                          std::vector<UniqueFd>) { return Result<void>(); },
        .open_spill = [](ConnectionId, control::Responder) {},
-       .query = [this](const Query&, const control::Json&) -> Result<control::Payload> {
-         ++queried;
-         return control::Payload{.body = control::Json::object()};
-       },
+       .query =
+           [this](const Query&, const control::Json&, control::Responder respond) {
+             ++queried;
+             respond(control::Payload{.body = control::Json::object()});
+           },
        .count_touched = [](std::move_only_function<void()> then) { then(); },
        .pass_to_worker =
            [this](const std::string&, const std::string& method, const control::Json&,

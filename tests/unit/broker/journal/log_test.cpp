@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <future>
+#include <thread>
 
 #include "tests/support/small_disk.hpp"
 #include "tests/unit/broker/journal/state_dir.hpp"
@@ -167,4 +170,31 @@ TEST_CASE("journal: refused grants on a full disk ask the file system for space 
     }
     return journal->space_queries() - before <= 2 ? 0 : 3;
   });
+}
+
+TEST_CASE("journal: while a head waits for the disk, rows are written and heads are asked for") {
+  const StateDir dir;
+  const auto journal = opened(dir);
+  journal->write({.rows = {RevocationRow{.lease = {1, 3}}}}).value();
+  const auto test_thread = std::this_thread::get_id();
+  std::promise<bool> disk_is_slow;
+  std::promise<void> disk_continues;
+  journal->audit_head({}, [&](const auto&) {
+    const bool is_elsewhere = std::this_thread::get_id() != test_thread;
+    disk_is_slow.set_value(is_elsewhere);
+    if (is_elsewhere) disk_continues.get_future().wait();
+  });
+  REQUIRE(disk_is_slow.get_future().get());
+  const std::uint64_t before = journal->log_syncs();
+  std::promise<std::uint64_t> syncs_at_answer;
+
+  journal->audit_head({}, [&](const auto&) { syncs_at_answer.set_value(journal->log_syncs()); });
+
+  auto answer = syncs_at_answer.get_future();
+  CHECK(answer.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
+  journal->write({.rows = {RevocationRow{.lease = {2, 3}}}}).value();
+  CHECK(journal->audit().head().sequence == 2);
+  CHECK(journal->log_syncs() == before);
+  disk_continues.set_value();
+  CHECK(answer.get() == before + 1);
 }

@@ -48,7 +48,7 @@ std::vector<wire::Json> records(Journal& journal) {
 }
 
 wire::AuditHead head(Journal& journal, const std::optional<std::string>& tenant = std::nullopt) {
-  const auto envelope = journal.audit_head({.tenant = tenant}).value();
+  const auto envelope = signed_head(journal, {.tenant = tenant}).value();
   return audit::parse_head(audit::payload_of(envelope).value()).value();
 }
 
@@ -103,7 +103,7 @@ TEST_CASE("memory log: each tenant's records form a chain, also over restarts an
   CHECK(shared.size == 6);
   CHECK(shared.removed_size == 3);
   CHECK(audit::MerkleFrontier::from_text(page.removed_tree)->size() == 3);
-  CHECK(journal->audit_head({.tenant = "never"}).error().code == Errc::UnknownTenant);
+  CHECK(signed_head(*journal, {.tenant = "never"}).error().code == Errc::UnknownTenant);
 }
 
 TEST_CASE("memory log: the head counts the tenant's leases by what became of them") {
@@ -252,7 +252,7 @@ TEST_CASE("memory log: the head is signed by a key that only the broker's user c
   CHECK((status.st_mode & 0777) == 0600);
   const auto chain = keys(*journal);
   REQUIRE(chain.keys().size() == 1);
-  const auto envelope = journal->audit_head({}).value();
+  const auto envelope = signed_head(*journal).value();
   CHECK(audit::is_signed_by(envelope, chain.keys()[0].key));
   CHECK(head(*journal).log == chain.log());
   CHECK(records(*journal).empty());  // the first key needs no record
@@ -271,7 +271,7 @@ TEST_CASE("memory log: a rotated key is signed by the one before, and recorded o
   REQUIRE(chain.keys().size() == 2);
   CHECK(chain.keys()[1].is_linked);
   CHECK(chain.leads(first, chain.keys()[1].key));
-  CHECK(audit::is_signed_by(journal->audit_head({}).value(), chain.keys()[1].key));
+  CHECK(audit::is_signed_by(signed_head(*journal).value(), chain.keys()[1].key));
   CHECK(head(*journal).log == first.id());
   const auto all = records(*opened(dir));
   REQUIRE(all.size() == 1);
@@ -303,7 +303,7 @@ TEST_CASE("memory log: a head is signed when its records survive a power cut") {
   const auto journal = opened(dir);
   journal->write({.rows = {granted(1)}}).value();
   REQUIRE(eventually([&] { return journal->log_syncs() == 1; }));  // for the file audit_head
-  (void)journal->audit_head({}).value();
+  (void)signed_head(*journal).value();
   CHECK(journal->log_syncs() == 2);
 }
 
@@ -337,7 +337,7 @@ TEST_CASE("memory log: a key is rotated at most until all keys fill the file") {
   const auto refused = journal->rotate_audit_key({.key = key.public_key().id()});
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == Errc::BadRequest);
-  CHECK(audit::is_signed_by(journal->audit_head({}).value(), key.public_key()));
+  CHECK(audit::is_signed_by(signed_head(*journal).value(), key.public_key()));
   CHECK(head(*journal).log == keys(*journal).log());
 }
 
@@ -374,7 +374,7 @@ TEST_CASE("memory log: a key file that others may read, or that is damaged, stop
 
 TEST_CASE("memory log: without a state directory there is no head and no key") {
   NullJournal journal;
-  CHECK(journal.audit_head({}).error().code == Errc::BadRequest);
+  CHECK(signed_head(journal).error().code == Errc::BadRequest);
   CHECK(journal.audit_keys().error().detail.contains("--state-dir"));
   CHECK(journal.rotate_audit_key({}).error().code == Errc::BadRequest);
 }

@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <future>
 #include <string>
 
 #include "broker/journal/sqlite_journal.hpp"
@@ -25,6 +26,14 @@ class StateDir {
 
 inline std::unique_ptr<SqliteJournal> opened(const StateDir& dir, AuditLimits limits = {}) {
   return SqliteJournal::open(dir.path(), limits).value();
+}
+
+/// Waits for the signed head.
+inline Result<wire::DsseEnvelope> signed_head(Journal& journal,
+                                              const wire::AuditHeadQuery& query = {}) {
+  std::promise<Result<wire::DsseEnvelope>> head;
+  journal.audit_head(query, [&](auto signed_head) { head.set_value(std::move(signed_head)); });
+  return head.get_future().get();
 }
 
 /// Runs SQL on a database file without the journal.
