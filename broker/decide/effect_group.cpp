@@ -32,6 +32,8 @@ bool EffectGroup::binds_worker(const Effect& effect) {
          std::holds_alternative<effect::ResumeWorker>(effect);
 }
 
+/// A settle call and the end of a worker are not urgent: they wait for rows that were decided
+/// before, which each decision would have written before them by itself, too.
 bool EffectGroup::is_urgent(const Effect& effect) {
   const auto* stored = std::get_if<effect::StoreWords>(&effect);
   return (stored != nullptr && stored->changes.front().to == LeaseState::Revoked) ||

@@ -346,6 +346,7 @@ void SocketPeer::close() {
 }
 
 void SocketPeer::close_now() {
+  send_batched();  // without a batch, the socket would have these lines
   finish({Errc::ConnectionLost, "this end closed the connection"});
 }
 

@@ -109,6 +109,17 @@ TEST_CASE("lines: a batch keeps the order of lines with and without descriptors"
     CHECK(taking.other->read_required().at("method") == method);
 }
 
+TEST_CASE("lines: those of a batch arrive although the connection is closed at once") {
+  TakingPeer taking;
+  {
+    const control::SendBatch batch;
+    taking.peer->notify("a", {});
+    taking.peer->close_now();
+  }
+  CHECK(taking.other->read_required().at("method") == "a");
+  CHECK_FALSE(taking.other->read());
+}
+
 TEST_CASE("lines: a batch that holds much of one peer is sent before it ends") {
   TakingPeer taking;
   const control::SendBatch batch;
