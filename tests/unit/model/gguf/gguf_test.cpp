@@ -228,6 +228,7 @@ TEST_CASE("gguf: invalid tensor entries are refused with the tensor's name") {
       {"wraps to 0", with_tensor("t", 2, {1ull << 32, 1ull << 32}), Errc::FileCorrupt, "dimension"},
       {"too big", with_tensor("t", 1, {4096}), Errc::FileCorrupt, "file is truncated"},
       {"long name", with_tensor(std::string(65, 'x'), 1, {4}), Errc::FileCorrupt, "65 bytes"},
+      {"name bytes", with_tensor("a\x1b[2J", 1, {4}), Errc::FileCorrupt, "ASCII"},
       {"duplicate", two_tensors().add_duplicate_tensor("one", TensorType::F32, {4}).bytes(),
        Errc::FileCorrupt, "tensor one occurs twice"},
       {"IQ2_XXS", two_tensors().override_type("two", 16).bytes(), Errc::UnsupportedModel,

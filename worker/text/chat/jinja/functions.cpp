@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/cli/printable_line.hpp"
 #include "common/utf8.hpp"
 #include "worker/text/chat/jinja/builtins.hpp"
 #include "worker/text/chat/jinja/formatting.hpp"
@@ -11,6 +12,7 @@ namespace leasehold::jinja {
 namespace {
 
 constexpr std::size_t kMaxDateBytes = 1024;
+constexpr std::size_t kMaxRefusalBytes = 1024;
 
 Result<Value> range(Runtime& runtime, const BoundArguments& given) {
   std::vector<std::int64_t> bounds;
@@ -73,8 +75,9 @@ Result<Value> make_namespace(Runtime& runtime, const BoundArguments& given) {
 }
 
 Result<Value> raise_exception(Runtime& runtime, const BoundArguments& given) {
+  const auto text = TRY(to_text(runtime, given.value(0)));
   return fail(Errc::BadRequest, fmt::format("the model's chat template refuses these messages: {}",
-                                            TRY(to_text(runtime, given.value(0))).bytes()));
+                                            printable_line(text.bytes(), kMaxRefusalBytes)));
 }
 
 Result<Value> strftime_now(Runtime& runtime, const BoundArguments& given) {

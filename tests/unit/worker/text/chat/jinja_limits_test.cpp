@@ -82,6 +82,12 @@ TEST_CASE("jinja: raise_exception ends the rendering with the template's text") 
         "BadRequest: the model's chat template refuses these messages: Only 7");
 }
 
+TEST_CASE("jinja: the text of raise_exception is one printable line of at most 1024 bytes") {
+  const std::string refused = "BadRequest: the model's chat template refuses these messages: ";
+  CHECK(rendered("{{ raise_exception('a\x1b[2J\nZo\u00eb') }}") == refused + "a [2J Zo\u00eb");
+  CHECK(rendered("{{ raise_exception('a' ~ '\u00eb' * 1000) }}").size() == refused.size() + 1023);
+}
+
 TEST_CASE("jinja: the output of a template is bounded") {
   const jinja::Limits small{.output_bytes = 1000};
   CHECK(code_of("{% for i in range(1001) %}a{% endfor %}", small) == Errc::PromptTooLong);
