@@ -23,7 +23,8 @@ constexpr Architecture kQwen35{
     .experts = {},
     .recurrent = kQwen35Recurrent,
     .mixers = {.mixer = Mixer::DeltaNet, .attention_every = 4, .alternates_groups = true},
-    .gates_attention = true};
+    .gates_attention = true,
+    .has_rope_sections = true};
 constexpr Architecture kQwen35Moe = [] {
   Architecture moe = kQwen35;
   moe.name = "qwen35moe";
@@ -74,9 +75,10 @@ constexpr Architecture kQwen3Moe{.name = "qwen3moe",
                                  .experts = kExperts,
                                  .normalize_expert_weights = true};
 
-/// An architecture that computes like another one.
-constexpr Architecture renamed(Architecture architecture, std::string_view name) {
+/// A text model's architecture in files for a model that also reads images.
+constexpr Architecture with_images(Architecture architecture, std::string_view name) {
   architecture.name = name;
+  architecture.has_rope_sections = true;
   return architecture;
 }
 
@@ -102,8 +104,8 @@ constexpr Architecture kArchitectures[] = {
      .has_shared_expert = true},
     kQwen3Moe,
     // The language models of Qwen3-VL; images are another file.
-    renamed(kQwen3, "qwen3vl"),
-    renamed(kQwen3Moe, "qwen3vlmoe"),
+    with_images(kQwen3, "qwen3vl"),
+    with_images(kQwen3Moe, "qwen3vlmoe"),
     {.name = "mistral3",
      .rope_style = RopeStyle::Interleaved,
      .permutes_heads = true,

@@ -165,6 +165,8 @@ struct Architecture {
   bool has_latent_experts = false;  ///< Experts may work in another width than the model.
   /// Layers n - 1, 2n - 1, … are not rotated; 0: all are.
   std::uint32_t unrotated_layer_every = 0;
+  /// The file has rope.dimension_sections, which llama.cpp requires; see read_style.
+  bool has_rope_sections = false;
   bool reads_rope_finetuned = false;  ///< If rope.scaling.finetuned is false, no layer is rotated.
   /// The file may scale embeddings, residual branches, attention scores and logits.
   bool has_scales = false;

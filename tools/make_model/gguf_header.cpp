@@ -169,8 +169,8 @@ void add_layer_sizes(Metadata& metadata, const ModelRequest& request) {
   metadata.add(key("attention.value_length"), request.shape.head_dim());
 }
 
-/// How many pairs of a rotation belong to each coordinate of an image. llama.cpp loads no delta net
-/// without these numbers; they change nothing in a text.
+/// How many pairs of a rotation belong to each coordinate of an image. They change nothing in a
+/// text.
 void add_rope_sections(Metadata& metadata, const ModelRequest& request) {
   const std::uint32_t n_pairs = request.rope_dim() / 2;
   const std::uint32_t sections[] = {n_pairs - n_pairs / 3 * 2, n_pairs / 3, n_pairs / 3, 0};
@@ -195,7 +195,6 @@ void add_state(Metadata& metadata, const ModelRequest& request) {
   add("ssm.inner_size", state.n_values());
   if (rule.attention_every > 0)
     add("full_attention_interval", std::min(rule.attention_every, request.shape.layers));
-  if (rule.mixer == Mixer::DeltaNet) add_rope_sections(metadata, request);
 }
 
 void add_shape(Metadata& metadata, const ModelRequest& request) {
@@ -219,6 +218,7 @@ void add_shape(Metadata& metadata, const ModelRequest& request) {
   if (shape.experts > 0) add_experts(metadata, request);
   add_layers(metadata, request);
   if (request.row().mixers.mixer != Mixer::Attention) add_state(metadata, request);
+  if (request.row().has_rope_sections) add_rope_sections(metadata, request);
   if (request.embeds) metadata.add(key("pooling_type"), std::uint32_t{3});
   metadata.add(key("vocab_size"), shape.vocab);
 }
@@ -248,10 +248,10 @@ void add_byte_level_vocabulary(Metadata& metadata, std::uint32_t vocab, bool add
                     [](ByteSink& sink, auto token) {
                       sink.number(token == kByteLevelEnd ? TokenKind::Control : TokenKind::Normal);
                     });
-  constexpr std::uint32_t kFirstWord = kByteLevelEnd + 1;
-  metadata.add_list(
-      "tokenizer.ggml.merges", GgufType::String, vocab - kFirstWord,
-      [](ByteSink& sink, auto index) { sink.string(byte_level_merge(kFirstWord + index)); });
+  const std::vector<std::string> merges = byte_level_merges(vocab);
+  metadata.add_list("tokenizer.ggml.merges", GgufType::String,
+                    static_cast<std::uint32_t>(merges.size()),
+                    [&](ByteSink& sink, auto index) { sink.string(merges[index]); });
   metadata.add("tokenizer.ggml.eos_token_id", kByteLevelEnd);
   metadata.add("tokenizer.ggml.add_bos_token", false);
   if (adds_eos) metadata.add("tokenizer.ggml.add_eos_token", true);

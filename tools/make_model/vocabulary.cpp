@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "common/utf8.hpp"
 
@@ -94,11 +95,19 @@ std::string byte_level_text(std::uint32_t token) {
   return word;
 }
 
-/// Splits off the last syllable of a word, or the vowel of a single syllable.
-std::string byte_level_merge(std::uint32_t token) {
-  std::string word = byte_level_text(token);
-  word.insert(word.size() == 2 ? 1 : word.size() - 2, " ");
-  return word;
+std::vector<std::string> byte_level_merges(std::uint32_t n_tokens) {
+  constexpr std::uint32_t kFirstWord = kByteLevelEnd + 1;
+  std::vector<std::string> merges;
+  for (std::uint32_t token = kFirstWord; token < n_tokens; ++token) {
+    // The first words are a space and a syllable. The syllable alone is a later word.
+    const bool begins_with_space = token < kFirstWord + kSyllables;
+    if (begins_with_space && token + kSyllables >= n_tokens) continue;
+    std::string word = byte_level_text(token);
+    // Splits off the last syllable, or the vowel of a single syllable.
+    word.insert(word.size() == 2 ? 1 : word.size() - 2, " ");
+    merges.push_back(std::move(word));
+  }
+  return merges;
 }
 
 }  // namespace leasehold::make_model

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace leasehold::make_model {
 
@@ -32,8 +33,9 @@ inline constexpr std::uint32_t kByteLevelEnd = 256;
 /// a space is "Ġ". Source: GPT-2's encoder.
 std::string byte_level_text(std::uint32_t token);
 
-/// The merge that produces a word (a token above kByteLevelEnd): its two parts with a space between
-/// them. Earlier words merge first.
-std::string byte_level_merge(std::uint32_t token);
+/// The merges of a vocabulary of `n_tokens`: the two parts of each word (a token above
+/// kByteLevelEnd) with a space between them. Earlier words merge first. A word whose second part is
+/// not in the vocabulary has no merge, so no text is encoded as it.
+std::vector<std::string> byte_level_merges(std::uint32_t n_tokens);
 
 }  // namespace leasehold::make_model
