@@ -12,12 +12,12 @@ constexpr std::string_view kDevice = "kernels/cuda/device/";
 /// Text that only some files of kernels/cuda/device/ may have.
 struct Primitive {
   std::string_view text;
-  std::array<std::string_view, 3> allowed_in;
+  std::array<std::string_view, 4> allowed_in;
 };
 
 constexpr auto kPrimitives = std::to_array<Primitive>({
-    {"asm", {"bulk_copy.cuh", "simt.cuh", "wgmma.cuh"}},
-    {"volatile", {"bulk_copy.cuh", "simt.cuh", "wgmma.cuh"}},
+    {"asm", {"bulk_copy.cuh", "simt.cuh", "wgmma.cuh", "wgmma_int8.cuh"}},
+    {"volatile", {"bulk_copy.cuh", "simt.cuh", "wgmma.cuh", "wgmma_int8.cuh"}},
     {"atomic", {"warp_collectives.cuh"}},
     {"__threadfence", {"simt.cuh", "warp_collectives.cuh"}},
     {"load_acquire", {"gate.cuh", "segment_gate.cuh", "warp_collectives.cuh"}},

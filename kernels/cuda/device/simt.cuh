@@ -7,7 +7,7 @@
 ///   - `__syncthreads`, `__syncwarp`, `__threadfence`
 ///   - `__shfl_sync`, `__shfl_xor_sync`, `__ballot_sync`, and atomicAdd on 32 bits
 ///   - the small functions in tests/support/simt/cuda_builtins.hpp
-///   - the functions declared here, in wgmma.cuh and in bulk_copy.cuh
+///   - the functions declared here, in wgmma.cuh, in wgmma_int8.cuh and in bulk_copy.cuh
 ///
 /// A kernel is `LEASEHOLD_KERNEL(name, Params, threads)`: it has one parameter block by value and
 /// runs in blocks of at most `threads`. Its name begins with "lh_".
@@ -29,7 +29,7 @@
 #include <cuda_fp16.h>
 
 #include "kernels/cuda/device/bulk_copy.cuh"
-#include "kernels/cuda/device/wgmma.cuh"
+#include "kernels/cuda/device/wgmma_int8.cuh"
 
 #define LEASEHOLD_KERNEL_WITH_BOUNDS(name, Params, ...)         \
   __device__ __forceinline__ void name##_body(const Params& p); \
