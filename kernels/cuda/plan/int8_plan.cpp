@@ -15,44 +15,72 @@ namespace {
 constexpr std::uint32_t kRoundingThreads = 256;
 
 constexpr std::uint32_t kInt8Threads = 256;
-constexpr std::uint32_t kTileBlocksPerSm = 2;  ///< Blocks of Int8Tile that are resident on an SM.
+/// A kernel, and what its blocks compute.
+struct Int8Kernel {
+  const char* name;
+  std::uint32_t columns;
+  std::uint32_t rows;
+  std::uint32_t shared_bytes;
+  /// Quarters of a block per SM below which blocks share the chunks of a row; 0: they never do.
+  std::uint32_t quarters_per_sm;
+};
 
-/// The smallest number of columns that holds the results, limited by the card's shared memory. One
-/// or two columns use dp4a, more use mma. With three rows a tile of 8 takes fewer instructions than
-/// dp4a.
-std::uint32_t columns_for(const MatmulOperands& operands, const DeviceProperties& card) {
-  constexpr std::uint32_t kStaticBytes = 2048;  // the kernel's list of columns
-  const std::uint32_t together = results_together(operands);
-  std::uint32_t best = 1;
-  for (const std::uint32_t columns : device::kInt8Columns) {
-    const std::uint32_t shared_bytes = device::int8_shared_bytes(operands.type, columns);
-    if (shared_bytes + kStaticBytes > card.max_shared_bytes)
-      continue;  // not the end: 32 columns may take less than eight
-    best = columns;
-    if (columns >= together) break;
-  }
-  return best;
+/// Up to eight columns, a block computes all chunks of one group. Tiles have two resident blocks
+/// per SM.
+Int8Kernel plain_kernel(TensorType type, std::uint32_t columns) {
+  const bool is_tile = columns >= device::kInt8TileColumns;
+  return {.name = int8_kernel(type, columns),
+          .columns = columns,
+          .rows = kGroupRows * (is_tile ? device::kInt8TileGroups : 1),
+          .shared_bytes = device::int8_shared_bytes(type, columns),
+          .quarters_per_sm = is_tile ? 8u : 0u};
 }
 
-/// The rows of a block: those of one group or of four.
-std::uint32_t rows_per_tile(std::uint32_t columns) {
-  return kGroupRows * (columns < device::kInt8TileColumns ? 1 : device::kInt8TileGroups);
+/// With wgmma an SM has one resident block of 128 columns, two of fewer. A launch that gives three
+/// quarters of these places a block is not split: its parts of results would pass through memory.
+Int8Kernel many_kernel(TensorType type, std::uint32_t columns) {
+  return {.name = int8_many_kernel(type, columns),
+          .columns = columns,
+          .rows = kGroupRows * device::kInt8ManyGroups,
+          .shared_bytes = device::int8_many_shared_bytes(type, columns),
+          .quarters_per_sm = columns > 64 ? 3u : 6u};
+}
+
+/// The kernel with the smallest number of columns that holds the results, limited by the card's
+/// shared memory. One or two columns use dp4a, more use mma, and more than eight wgmma if the card
+/// has it. With three rows a tile of 8 takes fewer instructions than dp4a.
+Int8Kernel kernel_for(const MatmulOperands& operands, const DeviceProperties& card) {
+  constexpr std::uint32_t kStaticBytes = 2048;  // the kernel's list of columns
+  const std::uint32_t together = results_together(operands);
+  Int8Kernel best = plain_kernel(operands.type, 1);
+  const auto consider = [&](const Int8Kernel& one) {
+    // A kernel that does not fit is not the last: 32 columns may take less than eight.
+    if (best.columns < together && one.shared_bytes + kStaticBytes <= card.max_shared_bytes)
+      best = one;
+  };
+  const bool has_many = card.has_wgmma && device::has_int8_many(operands.type);
+  for (const std::uint32_t columns : device::kInt8Columns)
+    if (!has_many || columns < device::kInt8TileColumns)
+      consider(plain_kernel(operands.type, columns));
+  if (!has_many) return best;
+  for (const std::uint32_t columns : device::kInt8ManyColumns)
+    consider(many_kernel(operands.type, columns));
+  return best;
 }
 
 /// The grid of the launch. The fewest parts of the chunks that give every SM its blocks share a
 /// row.
-GridSize grid_of(MatmulGroup group, std::uint32_t columns, const DeviceProperties& card) {
+GridSize grid_of(MatmulGroup group, const Int8Kernel& kernel, const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
-  GridSize grid = {.x = row_tiles(group, rows_per_tile(columns)),
-                   .y = result_tiles(first, columns)};
-  if (columns < device::kInt8TileColumns || is_experts(first)) return grid;
-  while (grid.z < kInt8Chunks && grid.x * grid.y * grid.z < kTileBlocksPerSm * card.n_sms)
+  GridSize grid = {.x = row_tiles(group, kernel.rows), .y = result_tiles(first, kernel.columns)};
+  if (is_experts(first)) return grid;
+  while (grid.z < kInt8Chunks && 4 * grid.x * grid.y * grid.z < kernel.quarters_per_sm * card.n_sms)
     grid.z *= 2;
   return grid;
 }
 
 device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& scratch,
-                                        std::uint32_t columns) {
+                                        std::uint32_t rows_per_tile) {
   const MatmulOperands& first = group.front();
   device::Int8MatmulParams params = {.gate = first.gate,
                                      .segments = {},
@@ -66,21 +94,21 @@ device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& 
                                      .accumulate = first.accumulate ? 1u : 0u,
                                      .count = first.count,
                                      .gated = scratch.gated};
-  set_segments(params.segments, group, rows_per_tile(columns));
+  set_segments(params.segments, group, rows_per_tile);
   return params;
 }
 
 KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch,
                              const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
-  const std::uint32_t columns = columns_for(first, card);
-  GridSize grid = grid_of(group, columns, card);
+  const Int8Kernel kernel = kernel_for(first, card);
+  GridSize grid = grid_of(group, kernel, card);
   if (scratch.partials == nullptr) grid.z = 1;
-  return {.kernel = int8_kernel(first.type, columns),
+  return {.kernel = kernel.name,
           .grid = grid,
           .block_threads = kInt8Threads,
-          .shared_bytes = device::int8_shared_bytes(first.type, columns),
-          .params = KernelParams(int8_params_of(group, scratch, columns))};
+          .shared_bytes = kernel.shared_bytes,
+          .params = KernelParams(int8_params_of(group, scratch, kernel.rows))};
 }
 
 }  // namespace
@@ -104,16 +132,16 @@ bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,
       gate.layout != MatrixLayout::RowGroups || gate.accumulate || gate.select != nullptr)
     return false;
   static_assert(device::kInt8TileColumns > device::kMaxGatedRows);
-  const std::uint32_t columns = columns_for(gate, card);
+  const std::uint32_t columns = kernel_for(gate, card).columns;
   return columns <= device::kMaxGatedRows && result_tiles(gate, columns) == 1 &&
          gate.n_out == gate_and_up.back().n_out && gate.n_out % next_block == 0;
 }
 
 std::uint64_t int8_split_bytes(MatmulGroup group, const DeviceProperties& card) {
-  const std::uint32_t columns = columns_for(group.front(), card);
-  const GridSize grid = grid_of(group, columns, card);
+  const Int8Kernel kernel = kernel_for(group.front(), card);
+  const GridSize grid = grid_of(group, kernel, card);
   if (grid.z == 1) return 0;
-  return std::uint64_t{kInt8Chunks} * grid.x * rows_per_tile(columns) * grid.y * columns *
+  return std::uint64_t{kInt8Chunks} * grid.x * kernel.rows * grid.y * kernel.columns *
          sizeof(float);
 }
 

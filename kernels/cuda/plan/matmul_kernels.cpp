@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,13 @@ namespace leasehold::cuda {
 namespace {
 
 using device::kInt8Columns;
+using device::kInt8ManyColumns;
 
 struct KernelNames {
   std::string few[4];                         ///< Indexed by tiles: 1, 2, 4, 8.
   std::string many[2];                        ///< Indexed by columns: 64, 128.
   std::string int8[std::size(kInt8Columns)];  ///< Indexed as kInt8Columns.
+  std::string int8_many[std::size(kInt8ManyColumns)];
 };
 
 KernelNames make_names(std::string type) {
@@ -27,7 +30,16 @@ KernelNames make_names(std::string type) {
     names.many[i] = "lh_matmul_many_" + type + "_" + std::to_string(64 << i);
   for (std::size_t i = 0; i < std::size(kInt8Columns); ++i)
     names.int8[i] = "lh_matmul_int8_" + type + "_" + std::to_string(kInt8Columns[i]);
+  for (std::size_t i = 0; i < std::size(kInt8ManyColumns); ++i)
+    names.int8_many[i] = "lh_matmul_int8_many_" + type + "_" + std::to_string(kInt8ManyColumns[i]);
   return names;
+}
+
+/// The index of `columns` among those for which there are kernels.
+std::size_t index_of(std::span<const std::uint32_t> all, std::uint32_t columns) {
+  const auto at = std::ranges::find(all, columns);
+  expects(at != all.end(), "the kernels multiply this number of columns");
+  return static_cast<std::size_t>(at - all.begin());
 }
 
 const KernelNames& names_of(TensorType type) {
@@ -52,9 +64,11 @@ const char* many_rows_kernel(TensorType type, std::uint32_t columns) {
 }
 
 const char* int8_kernel(TensorType type, std::uint32_t columns) {
-  const auto* const at = std::ranges::find(kInt8Columns, columns);
-  expects(at != std::end(kInt8Columns), "int8 kernels multiply 1, 2, 8, 32 or 64 rows of x");
-  return names_of(type).int8[at - std::begin(kInt8Columns)].c_str();
+  return names_of(type).int8[index_of(kInt8Columns, columns)].c_str();
+}
+
+const char* int8_many_kernel(TensorType type, std::uint32_t columns) {
+  return names_of(type).int8_many[index_of(kInt8ManyColumns, columns)].c_str();
 }
 
 }  // namespace leasehold::cuda

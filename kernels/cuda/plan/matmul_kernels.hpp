@@ -13,5 +13,7 @@ const char* few_rows_kernel(TensorType type, std::uint32_t tiles);
 const char* many_rows_kernel(TensorType type, std::uint32_t columns);
 /// For row groups. `columns` is 1, 2, 8, 32 or 64; `type` has row groups.
 const char* int8_kernel(TensorType type, std::uint32_t columns);
+/// Likewise with wgmma. `columns` is 32, 64 or 128; has_int8_many(type).
+const char* int8_many_kernel(TensorType type, std::uint32_t columns);
 
 }  // namespace leasehold::cuda

@@ -31,10 +31,16 @@ struct StagedBlock {
   std::uint32_t index;  ///< Index of the block in its row.
 };
 
+/// The sums of the two strips of each block of 32; they count the blocks of all rows.
+__device__ __forceinline__ const std::int32_t* strips_of(const Int8Rows& x) {
+  return reinterpret_cast<const std::int32_t*>(x.sums);
+}
+__device__ __forceinline__ std::int32_t sum_of_strips(std::int32_t both) {
+  return static_cast<std::int16_t>(both) + (both >> 16);
+}
 /// The sum of q of block b, a block of 32; b counts the blocks of all rows.
 __device__ __forceinline__ std::int32_t x_sum(const Int8Rows& x, std::uint32_t b) {
-  const std::int32_t both = reinterpret_cast<const std::int32_t*>(x.sums)[b];
-  return static_cast<std::int16_t>(both) + (both >> 16);
+  return sum_of_strips(strips_of(x)[b]);
 }
 
 /// SplitSums as words.

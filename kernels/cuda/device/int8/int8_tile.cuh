@@ -2,14 +2,13 @@
 /// and each of these has half of the columns. All weights and elements of x pass through one ring
 /// in shared memory, so a block reads each of them once.
 ///
-/// The blocks of a split launch (grid.z) share the chunks of a row. A warp computes its block's
-/// chunks one after another. The block of the first chunk adds its chunks; the others store each
-/// one, and the last block to arrive adds them, so all are added in ascending order.
+/// The blocks of a split launch share the chunks of a row (int8_chunk_sums.cuh).
 ///
 /// Bound by: instructions. A card executes 29 (Q4_K) to 35 (Q8_0) instructions for each mma
 /// (kernels/MEASUREMENTS.md).
 #pragma once
 
+#include "kernels/cuda/device/int8/int8_chunk_sums.cuh"
 #include "kernels/cuda/device/int8/int8_products.cuh"
 
 namespace leasehold::device {
@@ -28,6 +27,7 @@ struct Int8Tile {
   static constexpr std::uint32_t kTiles = kColumns / 8 / 2;  ///< Tiles of a warp.
   using Products = Int8Products<kType, kTiles, kUnit.column_stride>;
   using Sums = typename Products::Sums;
+  using Chunks = ChunkSums<kColumns, kGroups * kGroupRows>;
 
   // A copy moves kCopyBytes: this many copies bring the weights of one group, and one column of x.
   static constexpr std::uint32_t kOfGroup = kUnit.weight_bytes / kCopyBytes;
@@ -113,60 +113,24 @@ struct Int8Tile {
     copy_async_commit();
   }
 
-  __device__ __forceinline__ static std::uint32_t chunks_of_block() {
-    return kInt8Chunks / gridDim.z;
-  }
-
-  /// Calls visit(sum, column, row of the block) for each of the warp's sums.
+  /// For ChunkSums.
   template <class Visit>
-  __device__ __forceinline__ static void for_each(Sums& sums, Visit&& visit) {
+  __device__ __forceinline__ static void for_each(Sums& totals, Visit&& visit) {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
 #pragma unroll
       for (std::uint32_t i = 0; i < 4; ++i)
-        visit(sums[tile][i], own_column() + Products::column_of(tile, i),
+        visit(totals[tile][i], own_column() + Products::column_of(tile, i),
               own_group() * kGroupRows + Products::row_of(i));
   }
-
-  __device__ __forceinline__ ResultParts parts(std::uint32_t column, std::uint32_t row) const {
-    return result_parts<kColumns, kGroups * kGroupRows>(p.partials, column, row);
-  }
-
-  __device__ __forceinline__ void store_part(Sums& sums, std::uint32_t chunk) const {
-    for_each(sums, [&](float& sum, std::uint32_t column, std::uint32_t row) {
-      if (column < list.count) parts(column, row).store(chunk, sum);
-    });
-  }
-
-  /// Adds the chunks that other blocks stored to the total of the first block's.
-  __device__ __forceinline__ void add_parts(Sums& total) const {
-    const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-    for_each(total, [&](float& sum, std::uint32_t column, std::uint32_t row) {
-      if (column >= list.count) return;
-      const ResultParts of = parts(column, row);
-      sum = of.load(0);
-      for (std::uint32_t chunk = chunks_of_block(); chunk * per_chunk < n_blocks; ++chunk)
-        sum += of.load(chunk);
-    });
-  }
-
-  /// Adds a chunk to the total, which the first chunk starts.
-  __device__ __forceinline__ static void fold(Sums& total, const Sums& sums, bool is_first) {
+  __device__ __forceinline__ static void fold(Sums& totals, Sums& sums, bool is_first) {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile)
 #pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i)
-        total[tile][i] = is_first ? sums[tile][i] : total[tile][i] + sums[tile][i];
-  }
-
-  /// Folds or stores a chunk, and clears its sums.
-  __device__ __forceinline__ void end_chunk(Sums& total, Sums& sums, std::uint32_t chunk) const {
-    if (blockIdx.z == 0) {
-      fold(total, sums, chunk == 0);
-    } else {
-      store_part(sums, chunk);
-    }
-    for_each(sums, [](float& sum, std::uint32_t, std::uint32_t) { sum = 0.0F; });
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        totals[tile][i] = is_first ? sums[tile][i] : totals[tile][i] + sums[tile][i];
+        sums[tile][i] = 0.0F;
+      }
   }
 
   __device__ __forceinline__ static std::uint32_t own_group() { return warp_of_block() % kGroups; }
@@ -174,7 +138,7 @@ struct Int8Tile {
     return warp_of_block() / kGroups * kTiles * 8;
   }
 
-  __device__ __forceinline__ void multiply(Sums& total) const {
+  __device__ __forceinline__ void multiply(Sums& totals, const Chunks& chunks) const {
     const Products products(p.x, list, own_column());
     const Copies from = copies();
     const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
@@ -183,10 +147,16 @@ struct Int8Tile {
 #pragma unroll 1
     for (std::uint32_t i = 0; i < kAhead; ++i)
       start(from, blocks.begin + i * kUnit.blocks, ring + i * kStageBytes);
-    Sums sums = {};
     std::uint32_t stage = 0;
     std::uint32_t in_chunk = 0;
-    std::uint32_t chunk = blockIdx.z * chunks_of_block();
+    std::uint32_t chunk = blockIdx.z * Chunks::chunks_of_block();
+    Sums sums = {};
+    const auto end_chunk = [&] {
+      chunks.end_chunk(
+          chunk++, [&](bool is_first) { fold(totals, sums, is_first); },
+          [&](auto&& visit) { for_each(totals, visit); });
+      in_chunk = 0;
+    };
     for (std::uint32_t first = blocks.begin; first < blocks.end; first += kUnit.blocks) {
       copy_async_wait<static_cast<int>(kStages) - 2>();
       __syncthreads();  // the unit has arrived, and all warps are done with the previous one
@@ -201,26 +171,22 @@ struct Int8Tile {
       for (std::uint32_t i = 0; i < kUnit.blocks && first + i < blocks.end; ++i) {
         products.add(sums, {begin.weights + i * Shape::kBytes, begin.x + i * Shape::kElements,
                             begin.scales + i * kColumns, first + i});
-        if (++in_chunk < per_chunk) continue;
-        end_chunk(total, sums, chunk++);
-        in_chunk = 0;
+        if (++in_chunk == per_chunk) end_chunk();
       }
       stage = stage == kAhead ? 0 : stage + 1;
     }
-    if (in_chunk > 0) end_chunk(total, sums, chunk);
+    if (in_chunk > 0) end_chunk();
     copy_async_wait<0>();
   }
 
   __device__ __forceinline__ void run(const MatmulSegment& to) const {
-    Sums total = {};
-    multiply(total);
-    if (gridDim.z > 1) {
-      if (blockIdx.z == 0) store_part(total, 0);
-      if (!arrive(&p.counters[blockIdx.y * gridDim.x + blockIdx.x], gridDim.z).is_last) return;
-      add_parts(total);
-    }
-    for_each(total, [&](float sum, std::uint32_t column, std::uint32_t row) {
-      store_product(p, to, list, column, first_group * kGroupRows + row, sum);
+    const Chunks chunks{p, list, n_blocks};
+    Sums totals = {};
+    multiply(totals, chunks);
+    const auto all = [&](auto&& visit) { for_each(totals, visit); };
+    if (!chunks.complete(all)) return;
+    all([&](float total, std::uint32_t column, std::uint32_t row) {
+      store_product(p, to, list, column, first_group * kGroupRows + row, total);
     });
   }
 };

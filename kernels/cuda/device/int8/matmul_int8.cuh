@@ -4,14 +4,16 @@
 ///   Int8Few     one or two: a block computes a group, a warp one of its chunks, with dp4a
 ///   Int8Eight   up to 8: likewise, with mma
 ///   Int8Tile    up to 32 or 64: a block computes four groups, or a part of their chunks, with mma
+///   Int8Many    up to 32, 64 or 128, on sm_90a: eight groups, likewise, with wgmma
 ///
-/// Grid: x: groups, or fours of them, summed over segments; y: blocks of kColumns results, or
-/// experts; z: parts of the chunks, for Int8Tile: 1, 2, 4 or 8.
+/// Grid: x: groups, or fours or eights of them, summed over segments; y: blocks of kColumns
+/// results, or experts; z: parts of the chunks, from Int8Tile on: 1, 2, 4 or 8.
 ///
 /// Bound by: reading the weights, for up to eight rows.
 #pragma once
 
 #include "kernels/cuda/device/int8/int8_few.cuh"
+#include "kernels/cuda/device/int8/int8_many.cuh"
 #include "kernels/cuda/device/int8/int8_products.cuh"
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/int8/int8_tile.cuh"
@@ -95,20 +97,20 @@ __device__ __forceinline__ void matmul_int8_chunks(const Int8MatmulParams& p) {
   }
 }
 
-/// Runs Int8Tile for all columns of the block.
+/// Runs `Kernel` (Int8Tile or Int8Many) for all columns of the block.
 template <class Kernel>
-__device__ __forceinline__ void matmul_int8_tile(const Int8MatmulParams& p) {
+__device__ __forceinline__ void matmul_int8_rows(const Int8MatmulParams& p) {
   __shared__ ColumnList list;
   const std::uint32_t end = result_count(p.gate, p.count);
   if (block_engine_is_stopped(p.gate)) return;
   start_columns<Kernel::kColumns>(list, p.experts);
   const MatmulSegment& of = segment_of_block(p);
   const std::uint32_t n_blocks = p.x.n_in / p.x.block;
-  const std::uint32_t n_chunks = Kernel::chunks_of_block();
+  const std::uint32_t n_chunks = Kernel::Chunks::chunks_of_block();
   const Kernel kernel = {.p = p,
                          .list = list,
                          .weights = matrix_of(p, of),
-                         .first_group = (blockIdx.x - of.first_tile) * kInt8TileGroups,
+                         .first_group = (blockIdx.x - of.first_tile) * Kernel::kGroups,
                          .n_groups = groups_of(of),
                          .n_blocks = n_blocks,
                          .blocks = {n_blocks, blockIdx.z * n_chunks, n_chunks}};
@@ -118,7 +120,28 @@ __device__ __forceinline__ void matmul_int8_tile(const Int8MatmulParams& p) {
   }
 }
 
+template <TensorType kType, std::uint32_t kColumns>
+__device__ __forceinline__ void matmul_int8_many(const Int8MatmulParams& p) {
+#if defined(LEASEHOLD_SIMT) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  matmul_int8_rows<Int8Many<kType, kColumns>>(p);
+#else
+  __trap();  // unreachable: no plan names this kernel for such a card
+#endif
+}
+
 }  // namespace leasehold::device
+
+/// The kernels of one type with wgmma. Two blocks of up to 64 columns fit an SM.
+#define LEASEHOLD_MATMUL_INT8_MANY(kType, name)                                          \
+  LEASEHOLD_KERNEL_RESIDENT(lh_matmul_int8_many_##name##_32, Int8MatmulParams, 256, 2) { \
+    matmul_int8_many<TensorType::kType, 32>(p);                                          \
+  }                                                                                      \
+  LEASEHOLD_KERNEL_RESIDENT(lh_matmul_int8_many_##name##_64, Int8MatmulParams, 256, 2) { \
+    matmul_int8_many<TensorType::kType, 64>(p);                                          \
+  }                                                                                      \
+  LEASEHOLD_KERNEL(lh_matmul_int8_many_##name##_128, Int8MatmulParams, 256) {            \
+    matmul_int8_many<TensorType::kType, 128>(p);                                         \
+  }
 
 /// The kernels of one type, by rows of x. Two blocks of a tile fit the registers of an SM.
 #define LEASEHOLD_MATMUL_INT8(kType, name)                                          \
@@ -132,8 +155,8 @@ __device__ __forceinline__ void matmul_int8_tile(const Int8MatmulParams& p) {
     matmul_int8_chunks<Int8Eight<TensorType::kType>>(p);                            \
   }                                                                                 \
   LEASEHOLD_KERNEL_RESIDENT(lh_matmul_int8_##name##_32, Int8MatmulParams, 256, 2) { \
-    matmul_int8_tile<Int8Tile<TensorType::kType, 32>>(p);                           \
+    matmul_int8_rows<Int8Tile<TensorType::kType, 32>>(p);                           \
   }                                                                                 \
   LEASEHOLD_KERNEL_RESIDENT(lh_matmul_int8_##name##_64, Int8MatmulParams, 256, 2) { \
-    matmul_int8_tile<Int8Tile<TensorType::kType, 64>>(p);                           \
+    matmul_int8_rows<Int8Tile<TensorType::kType, 64>>(p);                           \
   }

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "kernels/cuda/device/int8/int8_units.hpp"
 #include "kernels/cuda/device/weight_chunks.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
 #include "kernels/cuda/plan/matmul_plan.hpp"
@@ -13,6 +14,8 @@ namespace {
 
 constexpr cuda::DeviceProperties kHopper = {
     .n_sms = 132, .max_shared_bytes = 227 * 1024, .has_wgmma = true};
+constexpr cuda::DeviceProperties kAmpere = {
+    .n_sms = 132, .max_shared_bytes = 227 * 1024, .has_wgmma = false};
 constexpr cuda::DeviceProperties kTuring = {
     .n_sms = 40, .max_shared_bytes = 64 * 1024, .has_wgmma = false};
 
@@ -123,35 +126,75 @@ TEST_CASE("matmul plan: up to three neighbours of one type share a launch, whose
     }
 }
 
+namespace {
+
+cuda::MatmulOperands grouped(std::uint32_t n_out, std::uint32_t n_in, std::uint32_t n_results) {
+  auto one = operands(TensorType::Q4_K, n_out, n_in, n_results);
+  one.layout = MatrixLayout::RowGroups;
+  return one;
+}
+
+}  // namespace
+
 TEST_CASE("matmul plan: blocks share the chunks of int8 rows until every SM has two") {
-  const auto plan = [](std::uint32_t n_out, std::uint32_t n_in, std::uint32_t n_results) {
-    auto one = operands(TensorType::Q4_K, n_out, n_in, n_results);
-    one.layout = MatrixLayout::RowGroups;
-    return one;
-  };
   using Group = std::vector<cuda::MatmulOperands>;
-  const auto grid = [](const Group& group) { return matmul_of(group, kHopper).grid; };
+  const auto grid = [](const Group& group) { return matmul_of(group, kAmpere).grid; };
   // 32 rows of a 7B shape: o, then down; 64 blocks without parts.
-  CHECK(grid({plan(4096, 4096, 32)}) == cuda::GridSize{.x = 64, .y = 1, .z = 8});
-  CHECK(grid({plan(4096, 11008, 32)}) == cuda::GridSize{.x = 64, .y = 1, .z = 8});
-  const auto q = plan(4096, 4096, 32), gate = plan(11008, 4096, 32);
+  CHECK(grid({grouped(4096, 4096, 32)}) == cuda::GridSize{.x = 64, .y = 1, .z = 8});
+  CHECK(grid({grouped(4096, 11008, 32)}) == cuda::GridSize{.x = 64, .y = 1, .z = 8});
+  const auto q = grouped(4096, 4096, 32), gate = grouped(11008, 4096, 32);
   CHECK(grid({q, q, q}) == cuda::GridSize{.x = 192, .y = 1, .z = 2});
   CHECK(grid({gate, gate}) == cuda::GridSize{.x = 344, .y = 1, .z = 1});
-  CHECK(grid({plan(4096, 4096, 100)}) == cuda::GridSize{.x = 64, .y = 2, .z = 4});
-  CHECK(grid({plan(4096, 4096, 512)}) == cuda::GridSize{.x = 64, .y = 8, .z = 1});
-  CHECK(grid({plan(4096, 4096, 8)}) == cuda::GridSize{.x = 256, .y = 1, .z = 1});
-  auto experts = plan(1024, 4096, 32);
+  CHECK(grid({grouped(4096, 4096, 100)}) == cuda::GridSize{.x = 64, .y = 2, .z = 4});
+  CHECK(grid({grouped(4096, 4096, 512)}) == cuda::GridSize{.x = 64, .y = 8, .z = 1});
+  CHECK(grid({grouped(4096, 4096, 8)}) == cuda::GridSize{.x = 256, .y = 1, .z = 1});
+  auto experts = grouped(1024, 4096, 32);
   experts.experts.n_in_turn = experts.n_experts = 2;
   CHECK(grid({experts}) == cuda::GridSize{.x = 16, .y = 2, .z = 1});
   for (const std::uint32_t n_out : {1, 65, 1024, 4096, 8400, 11008, 128256})
     for (const std::uint32_t n_results : {1, 8, 9, 33, 64, 65, 130, 300}) {
-      const Group all{plan(n_out, 4096, n_results), plan(n_out, 4096, n_results)};
-      const std::uint64_t bytes = cuda::split_bytes(all, kHopper);
+      const Group all{grouped(n_out, 4096, n_results), grouped(n_out, 4096, n_results)};
+      const std::uint64_t bytes = cuda::split_bytes(all, kAmpere);
       CAPTURE(n_out, n_results);
-      CHECK(bytes <= cuda::max_split_bytes(kHopper));
+      CHECK(bytes <= cuda::max_split_bytes(kAmpere));
       CHECK((grid(all).z == 1) == (bytes == 0));
-      CHECK((grid(all).z == 1 || grid(all).x * grid(all).y <= cuda::counter_count(kHopper)));
+      CHECK((grid(all).z == 1 || grid(all).x * grid(all).y <= cuda::counter_count(kAmpere)));
     }
+}
+
+TEST_CASE("matmul plan: more than eight int8 rows use wgmma, in blocks that fill the card") {
+  const auto launch = [](const cuda::MatmulOperands& one) { return matmul_of(one, kHopper); };
+  const auto kernel = [&](std::uint32_t n_results) {
+    return std::string(launch(grouped(4096, 4096, n_results)).kernel);
+  };
+  CHECK(kernel(8) == "lh_matmul_int8_q4_k_8");
+  CHECK(kernel(9) == "lh_matmul_int8_many_q4_k_32");
+  CHECK(kernel(33) == "lh_matmul_int8_many_q4_k_64");
+  CHECK(kernel(65) == "lh_matmul_int8_many_q4_k_128");
+  // A 7B shape: o of 32 and of 512 rows, the latter in 128 blocks for 132 SMs.
+  CHECK(launch(grouped(4096, 4096, 32)).grid == cuda::GridSize{.x = 32, .y = 1, .z = 8});
+  CHECK(launch(grouped(4096, 4096, 512)).grid == cuda::GridSize{.x = 32, .y = 4, .z = 1});
+  CHECK(launch(grouped(11008, 4096, 64)).grid == cuda::GridSize{.x = 86, .y = 1, .z = 4});
+  for (const std::uint32_t n_out : {1, 65, 1024, 4096, 8400, 11008, 128256})
+    for (const std::uint32_t n_results : {9, 33, 64, 65, 130, 300, 512}) {
+      const std::vector all{grouped(n_out, 4096, n_results), grouped(n_out, 4096, n_results)};
+      const cuda::GridSize grid = matmul_of(all, kHopper).grid;
+      CAPTURE(n_out, n_results);
+      CHECK(cuda::split_bytes(all, kHopper) <= cuda::max_split_bytes(kHopper));
+      CHECK((grid.z == 1 || grid.x * grid.y <= cuda::counter_count(kHopper)));
+    }
+}
+
+TEST_CASE("matmul plan: every name of a kernel with wgmma is a kernel that fits the card") {
+  for (const TensorType type : kHalfTypes) {
+    if (!has_row_groups(type) || !device::has_int8_many(type)) continue;
+    for (const std::uint32_t columns : device::kInt8ManyColumns) {
+      const std::string kernel = cuda::int8_many_kernel(type, columns);
+      CAPTURE(kernel);
+      REQUIRE(simt::find(kernel) != nullptr);
+      REQUIRE(device::int8_many_shared_bytes(type, columns) + 2048 <= kHopper.max_shared_bytes);
+    }
+  }
 }
 
 TEST_CASE(

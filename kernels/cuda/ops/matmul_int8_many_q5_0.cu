@@ -1,0 +1,10 @@
+/// Matmul of row groups for many rows in int8 arithmetic: weights of Q5_0, Q5_1 and Q8_0.
+#include "kernels/cuda/device/int8/matmul_int8.cuh"
+
+namespace leasehold::device {
+
+LEASEHOLD_MATMUL_INT8_MANY(Q5_0, q5_0)
+LEASEHOLD_MATMUL_INT8_MANY(Q5_1, q5_1)
+LEASEHOLD_MATMUL_INT8_MANY(Q8_0, q8_0)
+
+}  // namespace leasehold::device
