@@ -6,6 +6,7 @@
 
 #include "common/counted.hpp"
 #include "common/fair_shares.hpp"
+#include "worker/schedule/queue_full.hpp"
 
 namespace leasehold {
 namespace {
@@ -66,11 +67,7 @@ Result<void> AdapterWaits::check_room(const PromptRequest& request) const {
                             .taken = waiting_.size() + queued.waiting_count(),
                             .capacity = limits.max_waiting};
   if (may_take_more(share)) return {};
-  return fail(Errc::QueueFull,
-              fmt::format("tenant {} has {} waiting, its share of a queue of {} that holds {}; "
-                          "retry later",
-                          request.tenant.value, counted(share.held, "request"), share.capacity,
-                          share.taken));
+  return queue_full(request.tenant, share);
 }
 
 /// Does nothing for a request that no longer waits.

@@ -8,6 +8,7 @@
 
 #include "common/counted.hpp"
 #include "common/fair_shares.hpp"
+#include "worker/schedule/queue_full.hpp"
 
 namespace leasehold {
 
@@ -21,11 +22,7 @@ Result<void> WaitingRequests::check_room(const Tenancy& tenancy) const {
                             .taken = tenancies_.waiting_count(),
                             .capacity = limits_.max_waiting};
   if (may_take_more(share)) return {};
-  return fail(Errc::QueueFull,
-              fmt::format("tenant {} has {} waiting, its share of a queue of {} that holds {}; "
-                          "retry later",
-                          tenancy.tenant.value, counted(share.held, "request"), share.capacity,
-                          share.taken));
+  return queue_full(tenancy.tenant, share);
 }
 
 void WaitingRequests::add(PromptRequest request) {

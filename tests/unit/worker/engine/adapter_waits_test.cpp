@@ -140,6 +140,21 @@ TEST_CASE("adapter waits: requests that wait for adapters are bounded by the lim
   CHECK(waits.adapters.asked == 2);
 }
 
+TEST_CASE("adapter waits: a full queue refuses to fill a published text, and names the broker") {
+  Waits waits;
+  Engine& engine = waits.rig.engine();
+  engine.submissions().set_queue_limits(4, 100);
+  const std::vector<TokenId> text(40, TokenId{30});
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(engine.fill(waits.rig.grant_shared(), text, {.name = "tuned"}));
+  const std::vector<PrefixFilled> filled = engine.take_filled();
+  REQUIRE(filled.size() == 1);
+  REQUIRE_FALSE(filled[0].blocks);
+  const Error& refusal = filled[0].blocks.error();
+  CHECK(refusal.code == Errc::QueueFull);
+  CHECK(refusal.detail.starts_with("the broker, which publishes texts, has 2 requests waiting"));
+}
+
 TEST_CASE("adapter waits: a waiting request ends when it is cancelled, late or without its lease") {
   Waits waits;
   PromptRequest request = waits.request("r");
