@@ -5,6 +5,7 @@
 
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/row_kernels.hpp"
+#include "kernels/cpu/tiling.hpp"
 #include "kernels/numerics/int8_order.hpp"
 #include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/quant/group_format.hpp"
@@ -52,6 +53,8 @@ struct RowsOfB {
       return {tile.b + k % tile.rank * stride_bytes, stride_bytes};
     return {tile.next, tile.next_stride_bytes};
   }
+  /// The same rows, `bytes` further on.
+  RowsOfB from(std::size_t bytes) const { return {first + bytes, stride_bytes}; }
   /// Requests bytes [at, at + size) of row `k`. Other addresses than B's do no harm.
   [[gnu::always_inline]] void request(std::uint32_t k, std::size_t at, std::size_t size) const {
     const std::byte* from = first + k * stride_bytes + at;
@@ -64,6 +67,40 @@ struct RowsOfB {
 /// Bytes of B between those that are added and those that are requested, in all rows together.
 /// Measured for 4 and for 16 rows at a time: half and twice as many bytes take longer.
 inline constexpr std::size_t kBytesOfBAhead = 8192;
+
+/// How some rows of B are added to the outputs of a single row: in three parts. Each part requests
+/// as many bytes as it adds.
+struct StreamsOfB {
+  struct Part {
+    Span32 outputs;
+    RowsOfB next;
+  };
+  /// What is added at once.
+  struct Shape {
+    std::uint32_t rows;
+    std::uint32_t element_bytes;
+    std::uint32_t outputs;  ///< A multiple of `narrow`.
+    std::uint32_t narrow;
+  };
+  Part begin;   ///< Requests the rows' later outputs.
+  Part end;     ///< Requests the first outputs of the rows that are added next.
+  Part narrow;  ///< The rest, fewer outputs than Shape::outputs.
+
+  /// From row `k` of the tile on.
+  static StreamsOfB plan(const LowRankTile& tile, std::uint32_t k, Shape at_once) {
+    const std::size_t stride_bytes = tile.stride * at_once.element_bytes;
+    const RowsOfB own = RowsOfB::after(tile, k, stride_bytes);
+    const RowsOfB next = RowsOfB::after(tile, k + at_once.rows, stride_bytes);
+    const std::uint32_t whole = tile.n_outputs / at_once.outputs * at_once.outputs;
+    const auto ahead =
+        std::min<std::uint32_t>(kBytesOfBAhead / (at_once.rows * at_once.element_bytes), whole);
+    const std::size_t ahead_bytes = std::size_t{ahead} * at_once.element_bytes;
+    return {.begin = {{0, whole - ahead}, own.from(ahead_bytes)},
+            .end = {{whole - ahead, whole}, next},
+            .narrow = {{whole, tile.n_outputs / at_once.narrow * at_once.narrow},
+                       next.from(ahead_bytes)}};
+  }
+};
 
 /// Requests a strip's share of the data kPrefetchBytes after the block. Addresses past the matrix
 /// do no harm.

@@ -1,12 +1,9 @@
 #include "kernels/cpu/avx512/low_rank.hpp"
 
-#include <algorithm>
-
 #include "ipc/segment/segment_layout.hpp"
 #include "kernels/cpu/avx512/lanes.hpp"
 #include "kernels/cpu/dot_weights.hpp"
 #include "kernels/cpu/prefetch.hpp"
-#include "kernels/cpu/tiling.hpp"
 
 namespace leasehold::avx512 {
 namespace {
@@ -80,21 +77,22 @@ template <class Element, std::uint32_t kR>
 }
 
 /// Adds kK rows of B from row `k` on to outputs of one row, a multiple of kP registers, and
-/// requests as many bytes of `next`.
+/// requests as many bytes.
 template <class Element, std::uint32_t kK, std::uint32_t kP>
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx2,fma")]] inline void add_streams(
-    const LowRankTile& tile, std::uint32_t row, std::uint32_t k, Span32 outputs, RowsOfB next) {
+    const LowRankTile& tile, std::uint32_t row, std::uint32_t k, const StreamsOfB::Part& part) {
   constexpr std::uint32_t kStep = kP * kWidth;
   const auto* const b = reinterpret_cast<const Element*>(tile.b) + k * tile.stride;
   const float* const h = tile.h[row] + k;
   float* const out = tile.out[row];
-  for (std::uint32_t o = outputs.begin; o < outputs.end; o += kStep) {
+  const RowsOfB next = part.next;
+  for (std::uint32_t o = part.outputs.begin; o < part.outputs.end; o += kStep) {
     __m512 sums[kP];
 #pragma GCC unroll 4
     for (std::uint32_t p = 0; p < kP; ++p) sums[p] = load16(out + o + p * kWidth);
 #pragma GCC unroll 16
     for (std::uint32_t j = 0; j < kK; ++j) {
-      next.request(j, (o - outputs.begin) * sizeof(Element), kStep * sizeof(Element));
+      next.request(j, (o - part.outputs.begin) * sizeof(Element), kStep * sizeof(Element));
 #pragma GCC unroll 4
       for (std::uint32_t p = 0; p < kP; ++p)
         sums[p] = _mm512_fmadd_ps(load16(b + j * tile.stride + o + p * kWidth),
@@ -110,19 +108,14 @@ template <class Element, std::uint32_t kK>
 [[gnu::target("avx512f,avx512dq,avx2,fma")]] void add_rows_of_b(const LowRankTile& tile,
                                                                 std::uint32_t row,
                                                                 std::uint32_t k) {
-  constexpr std::uint32_t kStep = kStreamParts * kWidth;
-  const std::size_t stride_bytes = tile.stride * sizeof(Element);
-  const RowsOfB own = RowsOfB::after(tile, k, stride_bytes);
-  const RowsOfB next = RowsOfB::after(tile, k + kK, stride_bytes);
-  const std::uint32_t whole = tile.n_outputs / kStep * kStep;
-  const auto ahead = std::min<std::uint32_t>(kBytesOfBAhead / (kK * sizeof(Element)), whole);
-  const auto shifted = [](const RowsOfB& rows, std::uint32_t outputs) {
-    return RowsOfB{rows.first + outputs * sizeof(Element), rows.stride_bytes};
-  };
-  add_streams<Element, kK, kStreamParts>(tile, row, k, {0, whole - ahead}, shifted(own, ahead));
-  add_streams<Element, kK, kStreamParts>(tile, row, k, {whole - ahead, whole}, next);
-  add_streams<Element, kK, 1>(tile, row, k, {whole, tile.n_outputs / kWidth * kWidth},
-                              shifted(next, ahead));
+  const StreamsOfB streams = StreamsOfB::plan(tile, k,
+                                              {.rows = kK,
+                                               .element_bytes = sizeof(Element),
+                                               .outputs = kStreamParts * kWidth,
+                                               .narrow = kWidth});
+  add_streams<Element, kK, kStreamParts>(tile, row, k, streams.begin);
+  add_streams<Element, kK, kStreamParts>(tile, row, k, streams.end);
+  add_streams<Element, kK, 1>(tile, row, k, streams.narrow);
 }
 
 /// Adds a multiple of kK rows of B, from row `k` on. Returns the first row that is left.
