@@ -98,12 +98,17 @@ __device__ __forceinline__ bool gather_columns(ColumnList& list, const Params& p
   return list.count > 0;
 }
 
+/// The segment of a row tile.
+template <class Params>
+__device__ __forceinline__ const MatmulSegment& segment_of(const Params& p, std::uint32_t tile) {
+  std::uint32_t i = 0;
+  while (i + 1 < p.n_segments && tile >= p.segments[i + 1].first_tile) ++i;
+  return p.segments[i];
+}
 /// The segment that the block computes.
 template <class Params>
 __device__ __forceinline__ const MatmulSegment& segment_of_block(const Params& p) {
-  std::uint32_t i = 0;
-  while (i + 1 < p.n_segments && blockIdx.x >= p.segments[i + 1].first_tile) ++i;
-  return p.segments[i];
+  return segment_of(p, blockIdx.x);
 }
 
 /// Index of an output in the biases of all experts.

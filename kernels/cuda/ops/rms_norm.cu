@@ -2,14 +2,11 @@
 /// reference's bits: one warp sums the squares in the lanes of ordered_dot.
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 #include "kernels/cuda/device/norm_params.hpp"
+#include "kernels/cuda/device/norm_terms.cuh"
 #include "kernels/cuda/device/tiles.cuh"
 #include "kernels/cuda/device/warp_collectives.cuh"
 
 namespace leasehold::device {
-
-__device__ __forceinline__ float norm_factor(const RmsNormParams& p, float sum_of_squares) {
-  return p.scale / sqrtf(sum_of_squares / static_cast<float>(p.width) + p.epsilon);
-}
 
 __device__ __forceinline__ float out_scale(const RmsNormParams& p) {
   return p.out_scale != nullptr ? *p.out_scale : 1.0F;
@@ -19,29 +16,12 @@ __device__ __forceinline__ std::uint32_t larger(std::uint32_t a, std::uint32_t b
   return a > b ? a : b;
 }
 
-/// The mean of a row's vector, 0 if it is not subtracted, and the factor of the rest.
-struct NormTerms {
-  float mean;
-  float factor;
-};
-
 /// Computed by the first warp, for every thread.
-__device__ __forceinline__ NormTerms norm_terms(const RmsNormParams& p, const float* values) {
+__device__ __forceinline__ NormTerms block_norm_terms(const RmsNormParams& p, const float* values) {
   __shared__ NormTerms terms;
   if (warp_of_block() == 0) {
-    float mean = 0.0F;
-    if (p.is_centered != 0) {
-      for (std::uint32_t i = threadIdx.x; i < p.width; i += kWarp) mean += values[i];
-      mean = fold_warp(mean) / static_cast<float>(p.width);
-    }
-    float squares = 0.0F;
-#pragma unroll 8
-    for (std::uint32_t i = threadIdx.x; i < p.width; i += kWarp) {
-      const float x = values[i] - mean;
-      squares = fmaf(x, x, squares);
-    }
-    squares = fold_warp(squares);
-    if (threadIdx.x == 0) terms = {mean, norm_factor(p, squares)};
+    const NormTerms computed = warp_norm_terms(p, values);
+    if (threadIdx.x == 0) terms = computed;
   }
   __syncthreads();
   return terms;
@@ -81,10 +61,8 @@ struct NormQuads {
     for (std::uint32_t q = 0; q < kOwnQuads; ++q) {
       const std::uint32_t i = threadIdx.x + q * blockDim.x;
       if (i >= p.width / 4) break;
-      float4 value = {((x[q].x - terms.mean) * terms.factor) * weight[q].x,
-                      ((x[q].y - terms.mean) * terms.factor) * weight[q].y,
-                      ((x[q].z - terms.mean) * terms.factor) * weight[q].z,
-                      ((x[q].w - terms.mean) * terms.factor) * weight[q].w};
+      float4 value = {normed(terms, x[q].x, weight[q].x), normed(terms, x[q].y, weight[q].y),
+                      normed(terms, x[q].z, weight[q].z), normed(terms, x[q].w, weight[q].w)};
       if (p.accumulate != 0) {
         const float4 old = reinterpret_cast<const float4*>(out)[i];
         value = {old.x + value.x, old.y + value.y, old.z + value.z, old.w + value.w};
@@ -102,11 +80,11 @@ struct NormQuads {
 /// Normalises a row that does not fit shared memory, or whose quads are not aligned.
 __device__ __forceinline__ std::uint32_t norm_singly(const RmsNormParams& p, const float* x,
                                                      const float* weights, float* out) {
-  const NormTerms terms = norm_terms(p, x);
+  const NormTerms terms = block_norm_terms(p, x);
   std::uint32_t largest = 0;
   for (std::uint32_t i = threadIdx.x; i < p.width; i += blockDim.x) {
-    const float normed = ((x[i] - terms.mean) * terms.factor) * weights[i];
-    const float value = (p.accumulate != 0 ? out[i] + normed : normed) * out_scale(p);
+    const float own = normed(terms, x[i], weights[i]);
+    const float value = (p.accumulate != 0 ? out[i] + own : own) * out_scale(p);
     out[i] = value;
     largest = larger(largest, magnitude_bits(value));
   }
@@ -129,7 +107,7 @@ LEASEHOLD_KERNEL(lh_rms_norm, RmsNormParams, kMaxNormThreads) {
     NormQuads own;
     own.load(p, x, weights, shared);
     __syncthreads();
-    largest = own.store(p, norm_terms(p, shared), out, shared);
+    largest = own.store(p, block_norm_terms(p, shared), out, shared);
     results = shared;
   } else {
     largest = norm_singly(p, x, weights, out);

@@ -4,6 +4,7 @@
 #include "kernels/cuda/device/int8/int8_units.hpp"
 #include "kernels/cuda/device/int8/matmul_int8_params.hpp"
 #include "kernels/cuda/device/round_rows_params.hpp"
+#include "kernels/cuda/plan/early_plan.hpp"
 #include "kernels/cuda/plan/matmul_group.hpp"
 #include "kernels/cuda/plan/matmul_kernels.hpp"
 #include "kernels/cuda/plan/plan_context.hpp"
@@ -98,9 +99,27 @@ device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& 
   return params;
 }
 
+KernelLaunch early_launch(MatmulGroup group, const MatmulScratch& scratch,
+                          const EarlyShape& shape) {
+  return {.kernel = early_kernel(group.front().type, shape.columns),
+          .grid = {.x = shape.n_blocks},
+          .block_threads = kInt8Threads,
+          .shared_bytes = shape.shared_bytes,
+          .params = KernelParams(
+              device::EarlyMatmulParams{.matmul = int8_params_of(group, scratch, kGroupRows),
+                                        .norm = scratch.norm,
+                                        .shared = shape.shared,
+                                        .rows = shape.rows,
+                                        .n_tiles = row_tiles(group, kGroupRows)})};
+}
+
 KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch,
                              const DeviceProperties& card) {
   const MatmulOperands& first = group.front();
+  const bool has_norm = scratch.norm.x != nullptr;
+  if (const auto early = early_shape(group, has_norm, card))
+    return early_launch(group, scratch, *early);
+  expects(!has_norm, "only a launch that starts early computes the norm of its rows");
   const Int8Kernel kernel = kernel_for(first, card);
   GridSize grid = grid_of(group, kernel, card);
   if (scratch.partials == nullptr) grid.z = 1;
@@ -120,9 +139,14 @@ std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratc
               scratch.rounded.block == block_shape(first.type).elements,
           "x is rounded in the blocks of the matrix");
   std::vector<KernelLaunch> launches;
-  if (!scratch.rows_are_prepared) launches.push_back(plan_round_rows(first, scratch.rounded));
+  if (!scratch.rows_are_prepared && scratch.norm.x == nullptr)
+    launches.push_back(plan_round_rows(first, scratch.rounded));
   launches.push_back(multiply_launch(group, scratch, card));
   return launches;
+}
+
+bool norms_rows(MatmulGroup group, const DeviceProperties& card) {
+  return group.front().select == nullptr && early_shape(group, true, card).has_value();
 }
 
 bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,

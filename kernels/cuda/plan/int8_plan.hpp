@@ -12,6 +12,10 @@ namespace leasehold::cuda {
 std::vector<KernelLaunch> plan_int8_matmul(MatmulGroup group, const MatmulScratch& scratch,
                                            const DeviceProperties& card);
 
+/// Whether the launch of the group can also compute the norm whose output is x
+/// (MatmulScratch::norm): it starts early, and the rows fit its shared memory.
+bool norms_rows(MatmulGroup group, const DeviceProperties& card);
+
 /// Whether the launch of gate and up can also gate the products and round them in blocks of
 /// `next_block` elements: there are at most eight rows, multiplied in one launch.
 bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,

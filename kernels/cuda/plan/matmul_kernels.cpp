@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "common/expects.hpp"
-#include "kernels/cuda/device/int8/int8_units.hpp"
+#include "kernels/cuda/device/int8/early_params.hpp"
 
 namespace leasehold::cuda {
 namespace {
 
+using device::kEarlyColumns;
 using device::kInt8Columns;
 using device::kInt8ManyColumns;
 
@@ -20,6 +21,7 @@ struct KernelNames {
   std::string many[2];                        ///< Indexed by columns: 64, 128.
   std::string int8[std::size(kInt8Columns)];  ///< Indexed as kInt8Columns.
   std::string int8_many[std::size(kInt8ManyColumns)];
+  std::string early[std::size(kEarlyColumns)];
 };
 
 KernelNames make_names(std::string type) {
@@ -32,6 +34,8 @@ KernelNames make_names(std::string type) {
     names.int8[i] = "lh_matmul_int8_" + type + "_" + std::to_string(kInt8Columns[i]);
   for (std::size_t i = 0; i < std::size(kInt8ManyColumns); ++i)
     names.int8_many[i] = "lh_matmul_int8_many_" + type + "_" + std::to_string(kInt8ManyColumns[i]);
+  for (std::size_t i = 0; i < std::size(kEarlyColumns); ++i)
+    names.early[i] = "lh_matmul_early_" + type + "_" + std::to_string(kEarlyColumns[i]);
   return names;
 }
 
@@ -69,6 +73,10 @@ const char* int8_kernel(TensorType type, std::uint32_t columns) {
 
 const char* int8_many_kernel(TensorType type, std::uint32_t columns) {
   return names_of(type).int8_many[index_of(kInt8ManyColumns, columns)].c_str();
+}
+
+const char* early_kernel(TensorType type, std::uint32_t columns) {
+  return names_of(type).early[index_of(kEarlyColumns, columns)].c_str();
 }
 
 }  // namespace leasehold::cuda

@@ -15,5 +15,7 @@ const char* many_rows_kernel(TensorType type, std::uint32_t columns);
 const char* int8_kernel(TensorType type, std::uint32_t columns);
 /// Likewise with wgmma. `columns` is 32, 64 or 128; has_int8_many(type).
 const char* int8_many_kernel(TensorType type, std::uint32_t columns);
+/// Likewise, for 1, 2 or 8 columns: the kernels that start before the previous kernel has ended.
+const char* early_kernel(TensorType type, std::uint32_t columns);
 
 }  // namespace leasehold::cuda

@@ -1,8 +1,10 @@
 /// Plans a matmul as launches: kernels, grids and parameters. Pure; pointers are device addresses
 /// and are never followed.
 ///
-///   row groups        lh_round_rows, lh_matmul_int8_<type>_{1,2,8,32,64}; of Q2_K to Q6_K, with
-///                     wgmma, more than 8 results: lh_matmul_int8_many_<type>_{32,64,128}
+///   row groups        lh_round_rows, lh_matmul_int8_<type>_{1,2,8,32,64}; on cards that start
+///   kernels
+///                     early, up to 8 results: lh_matmul_early_<type>_{1,2,8}; of Q2_K to Q6_K,
+///                     with wgmma, more than 8 results: lh_matmul_int8_many_<type>_{32,64,128}
 ///   F32 weights       lh_matmul_f32_{1,8}
 ///   exact rows        lh_matmul_rows_{1,8}
 ///   up to 64 results  lh_prepare_tiles, lh_matmul_few_<type>_{1,2,4,8}
@@ -24,7 +26,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/cuda/device/int8/matmul_int8_params.hpp"
+#include "kernels/cuda/device/int8/early_params.hpp"
 #include "kernels/cuda/device/matmul_params.hpp"
 #include "kernels/cuda/kernel_launch.hpp"
 #include "kernels/quant/tensor_type.hpp"
@@ -36,6 +38,8 @@ struct DeviceProperties {
   std::uint32_t n_sms = 1;
   std::uint32_t max_shared_bytes = 64 * 1024;  ///< Per block that requests it.
   bool has_wgmma = false;  ///< wgmma exists and has the sums of mma.sync (lh_mma_probe).
+  /// Int8 matmuls of up to eight rows may start before the previous kernel has ended.
+  bool starts_early = false;
 };
 
 struct MatmulOperands {
@@ -67,6 +71,8 @@ struct MatmulScratch {
   std::uint32_t* counters = nullptr;  ///< [counter_count], zero before and after.
   /// What happens to the products of gate and up; only if gates_products() allows it.
   device::GatedProducts gated = {};
+  /// The norm whose output is x; only if norms_rows() allows it. Then x is not read.
+  device::RowNorm norm = {};
 };
 
 /// Matmuls of the same x, select, experts and count. One launch computes all of them after x is

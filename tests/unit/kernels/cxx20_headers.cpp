@@ -12,6 +12,7 @@
 #include "kernels/cuda/device/attention_params.hpp"
 #include "kernels/cuda/device/embedding_params.hpp"
 #include "kernels/cuda/device/feed_forward_params.hpp"
+#include "kernels/cuda/device/int8/early_params.hpp"
 #include "kernels/cuda/device/int8/matmul_int8_params.hpp"
 #include "kernels/cuda/device/norm_params.hpp"
 #include "kernels/cuda/device/rope_params.hpp"

@@ -118,7 +118,7 @@ struct ChunkRing {
       const std::byte* const unit = ring + stage * kStageBytes;
       const auto visit_block = [&](std::uint32_t i) {
         visit(StagedBlock{unit + i * Shape::kBytes,
-                          unit + kUnit.weight_bytes + i * Shape::kElements,
+                          unit + kUnit.weight_bytes + i * Shape::kElements, kUnit.column_stride,
                           reinterpret_cast<const float*>(unit + kScalesAt) + i * kColumns,
                           blocks.begin + first + i});
       };

@@ -26,9 +26,10 @@ __device__ __forceinline__ std::uint32_t first_block_of_column(const Int8Rows& x
 /// A block of a group and the columns of x that it multiplies, in shared memory.
 struct StagedBlock {
   const std::byte* weights;
-  const std::byte* x;   ///< Elements of x in the first column.
-  const float* scales;  ///< Scales of x, by column.
-  std::uint32_t index;  ///< Index of the block in its row.
+  const std::byte* x;           ///< Elements of x in the first column.
+  std::uint32_t column_stride;  ///< Bytes from a column of x to the next.
+  const float* scales;          ///< Scales of x, by column.
+  std::uint32_t index;          ///< Index of the block in its row.
 };
 
 /// The sums of the two strips of each block of 32; they count the blocks of all rows.

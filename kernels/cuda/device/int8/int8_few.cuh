@@ -12,7 +12,8 @@ namespace leasehold::device {
 template <TensorType kType, std::uint32_t kNumber>
 struct Int8Few {
   using Shape = GroupShape<kType>;
-  using Ring = ChunkRing<kType, kNumber>;
+  using Sums = float[kNumber];  ///< Of a chunk, by column; both lanes of a row have the same.
+  static constexpr TensorType kWeightType = kType;
   static constexpr std::uint32_t kColumns = kNumber;
   static constexpr std::uint32_t kWords = Shape::kSubBlock / kQuad;
   static constexpr std::uint32_t kOwnWords = kWords / 2;  ///< Words of a lane: 2 or 4.
@@ -25,15 +26,15 @@ struct Int8Few {
     std::int32_t t[kColumns];
   };
 
-  const Int8MatmulParams& p;
+  const Int8Rows& x;
   std::uint32_t first_blocks[kColumns];  ///< The first blocks of the columns' rows.
   std::uint32_t row;                     ///< Row of the group.
   std::uint32_t half;
 
-  __device__ __forceinline__ Int8Few(const Int8MatmulParams& p_, const ColumnList& list)
-      : p(p_), row(lane_of_warp() % kGroupRows), half(lane_of_warp() / kGroupRows) {
+  __device__ __forceinline__ Int8Few(const Int8Rows& x_, const ColumnList& list)
+      : x(x_), row(lane_of_warp() % kGroupRows), half(lane_of_warp() / kGroupRows) {
     for (std::uint32_t c = 0; c < kColumns; ++c)
-      first_blocks[c] = first_block_of_column<kType>(p.x, list, c);
+      first_blocks[c] = first_block_of_column<kType>(x, list, c);
   }
 
   __device__ __forceinline__ static std::int32_t product(const std::int32_t (&w)[kOwnWords],
@@ -81,7 +82,7 @@ struct Int8Few {
     const std::uint32_t own = sub * Shape::kSubBlock + half * kOwnWords * kQuad;
 #pragma unroll
     for (std::uint32_t c = 0; c < kColumns; ++c)
-      sums.s[c] += scale * product(words, block.x + c * Ring::kUnit.column_stride + own);
+      sums.s[c] += scale * product(words, block.x + c * block.column_stride + own);
   }
 
   /// Adds the minima times the sums of x, for every other four strips or for the only sub-block.
@@ -91,15 +92,15 @@ struct Int8Few {
     for (std::uint32_t c = 0; c < kColumns; ++c) {
       const std::uint32_t b = first_blocks[c] + block.index;
       if constexpr (!Shape::kHasSubBlocks) {
-        sums.t[c] = x_sum(p.x, b);
+        sums.t[c] = x_sum(x, b);
       } else {
 #pragma unroll
         for (std::uint32_t i = 0; i < 2; ++i) {
           const std::uint32_t n = 2 * i + half;
-          const SplitWords x = split_words(p.x, b, n);
+          const SplitWords of_x = split_words(x, b, n);
           const auto minima = static_cast<std::int32_t>(w.minima_of_strips(n));
-          sums.t[c] -= 128 * __dp4a(minima, static_cast<std::int32_t>(x.high), 0) +
-                       __dp4a(minima, static_cast<std::int32_t>(x.low), 0);
+          sums.t[c] -= 128 * __dp4a(minima, static_cast<std::int32_t>(of_x.high), 0) +
+                       __dp4a(minima, static_cast<std::int32_t>(of_x.low), 0);
         }
       }
     }
@@ -120,27 +121,25 @@ struct Int8Few {
     return sums;
   }
 
-  /// Stores the warp's results of a chunk in parts[column][row].
-  __device__ __forceinline__ void run(const ColumnList& list, const std::byte* group,
-                                      std::uint32_t chunk, float* parts) const {
-    float chunks[kColumns] = {};
-    const Ring ring(p.x, list, group, chunk);
-    ring.for_each([&](const StagedBlock& block) {
-      const GroupRow<kType> w{block.weights, row};
-      const BlockSums sums = sums_of(w, block);
-      const float d = w.d();
-      const float m = Shape::kHasMin ? w.m() : 0.0F;
+  /// Adds a block to the sums of its chunk.
+  __device__ __forceinline__ void add(Sums& chunk, const StagedBlock& block) const {
+    const GroupRow<kType> w{block.weights, row};
+    const BlockSums sums = sums_of(w, block);
+    const float d = w.d();
+    const float m = Shape::kHasMin ? w.m() : 0.0F;
 #pragma unroll
-      for (std::uint32_t c = 0; c < kColumns; ++c) {
-        const float scale = block.scales[c];
-        chunks[c] = fmaf(d * scale, float_of_sum<kType>(sums.s[c]), chunks[c]);
-        if constexpr (Shape::kHasMin)
-          chunks[c] = fmaf(m * scale, float_of_sum<kType>(sums.t[c]), chunks[c]);
-      }
-    });
-    __syncthreads();  // `parts` uses the memory of the rings
+    for (std::uint32_t c = 0; c < kColumns; ++c) {
+      const float scale = block.scales[c];
+      chunk[c] = fmaf(d * scale, float_of_sum<kType>(sums.s[c]), chunk[c]);
+      if constexpr (Shape::kHasMin)
+        chunk[c] = fmaf(m * scale, float_of_sum<kType>(sums.t[c]), chunk[c]);
+    }
+  }
+
+  /// Stores the warp's results of a chunk in parts[column][row].
+  __device__ __forceinline__ void store(const Sums& chunk, float* parts) const {
     if (half != 0) return;
-    for (std::uint32_t c = 0; c < kColumns; ++c) parts[c * kGroupRows + row] = chunks[c];
+    for (std::uint32_t c = 0; c < kColumns; ++c) parts[c * kGroupRows + row] = chunk[c];
   }
 };
 

@@ -15,7 +15,7 @@
 
 namespace leasehold::device {
 
-template <TensorType kType, std::uint32_t kTiles, std::uint32_t kColumnStride>
+template <TensorType kType, std::uint32_t kTiles>
 struct Int8Products {
   using Shape = GroupShape<kType>;
   using Sums = float[kTiles][4];
@@ -100,7 +100,8 @@ struct Int8Products {
 
   /// The lane's quads of the block's first sub-block, in tile 0.
   __device__ __forceinline__ static const std::byte* own_quads(const StagedBlock& block) {
-    return block.x + lane_of_warp() / 4 * kColumnStride + lane_of_warp() % 4 * kLaneStep * kQuad;
+    return block.x + lane_of_warp() / 4 * block.column_stride +
+           lane_of_warp() % 4 * kLaneStep * kQuad;
   }
 
   /// Adds a block without sub-blocks. The minimum of a row is multiplied by the sum of
@@ -114,7 +115,7 @@ struct Int8Products {
 #pragma unroll
     for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
       std::int32_t products[4];
-      multiply_words(products, kSumBias, a, own + tile * 8 * kColumnStride);
+      multiply_words(products, kSumBias, a, own + tile * 8 * block.column_stride);
       const float2 scales =
           reinterpret_cast<const float2*>(block.scales)[tile * 4 + lane_of_warp() % 4];
 #pragma unroll
@@ -153,7 +154,7 @@ struct Int8Products {
 #pragma unroll
       for (std::uint32_t tile = 0; tile < kTiles; ++tile) {
         std::int32_t products[4];
-        multiply_words(products, 0, a, own + tile * 8 * kColumnStride + i * Shape::kSubBlock);
+        multiply_words(products, 0, a, own + tile * 8 * block.column_stride + i * Shape::kSubBlock);
 #pragma unroll
         for (std::uint32_t k = 0; k < 4; ++k) sums[tile][k] += scales[k / 2] * products[k];
       }
@@ -230,25 +231,25 @@ struct Int8Products {
 /// Up to eight rows of x: a warp multiplies one chunk of a group.
 template <TensorType kType>
 struct Int8Eight {
+  static constexpr TensorType kWeightType = kType;
   static constexpr std::uint32_t kColumns = 8;
-  using Ring = ChunkRing<kType, kColumns>;
-  using Products = Int8Products<kType, 1, Ring::kUnit.column_stride>;
+  using Products = Int8Products<kType, 1>;
+  using Sums = typename Products::Sums;
 
-  const Int8MatmulParams& p;
   Products products;
 
-  __device__ __forceinline__ Int8Eight(const Int8MatmulParams& p_, const ColumnList& list)
-      : p(p_), products(p_.x, list, 0) {}
+  __device__ __forceinline__ Int8Eight(const Int8Rows& x, const ColumnList& list)
+      : products(x, list, 0) {}
 
-  __device__ __forceinline__ void run(const ColumnList& list, const std::byte* group,
-                                      std::uint32_t chunk, float* parts) const {
-    typename Products::Sums sums = {};
-    const Ring ring(p.x, list, group, chunk);
-    ring.for_each([&](const StagedBlock& block) { products.add(sums, block); });
-    __syncthreads();  // `parts` takes the place of the rings
+  __device__ __forceinline__ void add(Sums& chunk, const StagedBlock& block) const {
+    products.add(chunk, block);
+  }
+
+  /// Stores the warp's results of a chunk in parts[column][row].
+  __device__ __forceinline__ void store(const Sums& chunk, float* parts) const {
 #pragma unroll
     for (std::uint32_t i = 0; i < 4; ++i)
-      parts[Products::column_of(0, i) * kGroupRows + Products::row_of(i)] = sums[0][i];
+      parts[Products::column_of(0, i) * kGroupRows + Products::row_of(i)] = chunk[0][i];
   }
 };
 

@@ -21,16 +21,15 @@ __device__ __forceinline__ std::int32_t strip_sum(std::int32_t own) {
   return own;
 }
 
-/// Rounds block b of a row of `values`.
-template <std::uint32_t kBlock>
+/// Rounds block b of a row, whose element i is `values[i]`.
+template <std::uint32_t kBlock, class Values>
 __device__ __forceinline__ void round_block(const Int8Rows& to, std::uint32_t row, std::uint32_t b,
-                                            const float* values) {
-  const float* x = values + std::size_t{b} * kBlock;
+                                            const Values& values) {
   float own[kRoundedPerLane<kBlock>];
   std::uint32_t largest = 0;
 #pragma unroll
   for (std::uint32_t i = 0; i < kRoundedPerLane<kBlock>; ++i) {
-    own[i] = x[i * kWarp + lane_of_warp()];
+    own[i] = values[b * kBlock + i * kWarp + lane_of_warp()];
     largest = largest > magnitude_bits(own[i]) ? largest : magnitude_bits(own[i]);
   }
   const float d = int8_scale(warp_largest(largest));
@@ -52,8 +51,9 @@ __device__ __forceinline__ void round_block(const Int8Rows& to, std::uint32_t ro
 }
 
 /// Rounds blocks first, first + stride … below `end` of a row.
+template <class Values>
 __device__ __forceinline__ void round_blocks(const Int8Rows& to, std::uint32_t row,
-                                             const float* values, std::uint32_t first,
+                                             const Values& values, std::uint32_t first,
                                              std::uint32_t end, std::uint32_t stride) {
   for (std::uint32_t b = first; b < end; b += stride) {
     if (to.block == kMinInt8Block) {

@@ -25,7 +25,7 @@ struct Int8Tile {
   static constexpr std::uint32_t kGroups = kInt8TileGroups;
   static constexpr std::uint32_t kThreads = 256;
   static constexpr std::uint32_t kTiles = kColumns / 8 / 2;  ///< Tiles of a warp.
-  using Products = Int8Products<kType, kTiles, kUnit.column_stride>;
+  using Products = Int8Products<kType, kTiles>;
   using Sums = typename Products::Sums;
   using Chunks = ChunkSums<kColumns, kGroups * kGroupRows>;
 
@@ -166,11 +166,12 @@ struct Int8Tile {
       const StagedBlock begin = {
           unit + own_group() * kUnit.weight_bytes,
           unit + kGroups * kUnit.weight_bytes + own_column() * kUnit.column_stride,
-          reinterpret_cast<const float*>(unit + kScalesAt) + own_column(), first};
+          kUnit.column_stride, reinterpret_cast<const float*>(unit + kScalesAt) + own_column(),
+          first};
 #pragma unroll(kTiles <= 2 ? 2 : 1)
       for (std::uint32_t i = 0; i < kUnit.blocks && first + i < blocks.end; ++i) {
         products.add(sums, {begin.weights + i * Shape::kBytes, begin.x + i * Shape::kElements,
-                            begin.scales + i * kColumns, first + i});
+                            begin.column_stride, begin.scales + i * kColumns, first + i});
         if (++in_chunk == per_chunk) end_chunk();
       }
       stage = stage == kAhead ? 0 : stage + 1;

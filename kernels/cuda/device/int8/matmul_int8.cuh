@@ -89,7 +89,12 @@ __device__ __forceinline__ void matmul_int8_chunks(const Int8MatmulParams& p) {
   const std::byte* const weights = matrix_of(p, of) + group * p.group_bytes;
   while (gather_columns<Kernel::kColumns>(list, p, end)) {
     const std::uint32_t chunk = warp_of_block();
-    Kernel(p, list).run(list, weights, chunk, parts + chunk * Kernel::kColumns * kGroupRows);
+    const Kernel kernel(p.x, list);
+    typename Kernel::Sums sums = {};
+    ChunkRing<Kernel::kWeightType, Kernel::kColumns>(p.x, list, weights, chunk)
+        .for_each([&](const StagedBlock& block) { kernel.add(sums, block); });
+    __syncthreads();  // `parts` uses the memory of the rings
+    kernel.store(sums, parts + chunk * Kernel::kColumns * kGroupRows);
     __syncthreads();
     store_chunks<Kernel::kColumns>(p, list, of, group, parts);
     if (p.gated.counters != nullptr) return gate_products(p, list, group);

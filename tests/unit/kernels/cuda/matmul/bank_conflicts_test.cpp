@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "kernels/cuda/device/int8/int8_units.hpp"
+#include "kernels/cuda/device/int8/early_params.hpp"
 #include "tests/support/simt/runner.hpp"
 #include "tests/unit/kernels/cuda/matmul/matmul_fixture.hpp"
 
@@ -78,7 +78,7 @@ class LoadWatch {
 
 TEST_CASE("cuda int8 matmul: no load of weights or of x has a bank conflict, in any format") {
   SeededRandom random(33);
-  for (const TensorType type : std::span(kEveryType).subspan<3>())
+  for (const TensorType type : kInt8Types)
     for (const std::uint32_t n_rows : device::kInt8Columns) {
       const DeviceMatrix weight(random, type, 16, 2 * block_shape(type).elements);
       MatmulCall call = {.weight = &weight,
@@ -90,6 +90,24 @@ TEST_CASE("cuda int8 matmul: no load of weights or of x has a bank conflict, in 
       CHECK(watch.count() >= 2);
       CHECK(watch.most_accesses() == 1);
     }
+}
+
+TEST_CASE("cuda early matmul: no load has a bank conflict, from the ring or from normed rows") {
+  SeededRandom random(34);
+  for (const TensorType type : kInt8Types)
+    for (const std::uint32_t n_rows : device::kEarlyColumns)
+      for (const bool has_norm : {false, true}) {
+        const DeviceMatrix weight(random, type, 16, 2 * block_shape(type).elements);
+        MatmulCall call = {.weight = &weight,
+                           .is_grouped = true,
+                           .x = random_floats(random, std::size_t{n_rows} * weight.n_in)};
+        if (has_norm) call.norm_weight = random_floats(random, weight.n_in);
+        const LoadWatch watch;
+        (void)run_matmul(call, {.card = {.max_shared_bytes = 227 * 1024, .starts_early = true}});
+        CAPTURE(name(type), n_rows, has_norm);
+        CHECK(watch.count() >= 2);
+        CHECK(watch.most_accesses() == 1);
+      }
 }
 
 }  // namespace leasehold::testing

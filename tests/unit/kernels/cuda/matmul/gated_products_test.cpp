@@ -11,6 +11,9 @@ namespace leasehold::testing {
 namespace {
 
 constexpr cuda::DeviceProperties kCard{.n_sms = 1, .max_shared_bytes = 227 * 1024};
+/// Its launches start early.
+constexpr cuda::DeviceProperties kEarlyCard{
+    .n_sms = 3, .max_shared_bytes = 227 * 1024, .starts_early = true};
 
 /// Rounded rows in memory of their own.
 struct RoundedBytes {
@@ -50,7 +53,7 @@ struct GateAndUp {
   void run(const device::GatedProducts& gated, std::uint64_t order_seed) {
     simt::set_order_seed(order_seed);
     for (const cuda::KernelLaunch& launch : cuda::plan_matmul(
-             operands, {.tiles = {}, .rounded = rounded_x.rows, .gated = gated}, kCard)) {
+             operands, {.tiles = {}, .rounded = rounded_x.rows, .gated = gated}, card)) {
       const auto result = simt::run(launch);
       if (!result) FAIL(result.error().detail);
     }
@@ -67,6 +70,7 @@ struct GateAndUp {
     if (!result) FAIL(result.error().detail);
   }
 
+  cuda::DeviceProperties card = kCard;
   std::uint32_t n_rows;
   std::uint32_t n_out;
   std::vector<std::byte> weights[2];
@@ -86,6 +90,14 @@ struct GatedShape {
   Activation activation;
 };
 
+/// A launch as GateAndUp::run runs it.
+struct Launched {
+  cuda::DeviceProperties card;
+  std::uint64_t order_seed;
+};
+const Launched kLaunches[] = {
+    {kCard, 0}, {kCard, simt::kDescendingOrder}, {kCard, 5}, {kEarlyCard, 0}, {kEarlyCard, 6}};
+
 }  // namespace
 
 TEST_CASE("cuda int8 matmul: gate and up in one launch are gated and rounded with the same bits") {
@@ -101,11 +113,11 @@ TEST_CASE("cuda int8 matmul: gate and up in one launch are gated and rounded wit
       RoundedBytes expected(n_rows, shape.n_out, shape.next_block);
       call.gate_and_round(shape.activation, expected.rows);
       const std::vector<float> gated = call.products[0];
-      for (const std::uint64_t seed :
-           {std::uint64_t{0}, simt::kDescendingOrder, std::uint64_t{5}}) {
+      for (const Launched& launched : kLaunches) {
+        call.card = launched.card;
         RoundedBytes rounded(n_rows, shape.n_out, shape.next_block);
         std::vector<std::uint32_t> counters(cuda::gate_counter_count(shape.n_out) + 1, 0);
-        call.run({counters.data(), rounded.rows, shape.activation}, seed);
+        call.run({counters.data(), rounded.rows, shape.activation}, launched.order_seed);
         REQUIRE(first_difference(call.products[0], gated) == -1);
         REQUIRE(rounded.words == expected.words);
         REQUIRE(counters == std::vector<std::uint32_t>(counters.size(), 0));
@@ -120,10 +132,19 @@ TEST_CASE("cuda int8 matmul: after a stop and cleared counters gate and up have 
   call.gate_and_round(Activation::SwiGlu, expected.rows);
   std::vector<std::uint32_t> counters(cuda::gate_counter_count(544), 0);
   RoundedBytes rounded(2, 544, 32);
-  simt::set_block_hook([&](std::uint64_t i) { call.mirror.engine_stopped = i >= 20 ? 1 : 0; });
+  struct Stopped {
+    cuda::DeviceProperties card;
+    std::uint64_t at_block;
+    std::uint32_t arrivals;
+  };
+  // The first counter counts 64 groups; two of three early blocks compute 43 of them.
+  const auto stopped = GENERATE(Stopped{kCard, 20, 20}, Stopped{kEarlyCard, 2, 43});
+  call.card = stopped.card;
+  simt::set_block_hook(
+      [&](std::uint64_t i) { call.mirror.engine_stopped = i >= stopped.at_block ? 1 : 0; });
   call.run({counters.data(), rounded.rows, Activation::SwiGlu}, 0);
   simt::set_block_hook({});
-  REQUIRE(counters[0] == 20);
+  REQUIRE(counters[0] == stopped.arrivals);
   call.mirror.engine_stopped = 0;
   std::ranges::fill(counters, 0);  // as the host does after a stop
   call.run({counters.data(), rounded.rows, Activation::SwiGlu}, 0);

@@ -1,5 +1,8 @@
 #include "tests/unit/kernels/cuda/matmul/host_matmul.hpp"
 
+#include <cmath>
+
+#include "kernels/numerics/ordered_sum.hpp"
 #include "kernels/quant/row_group.hpp"
 #include "kernels/rounded_rows.hpp"
 
@@ -16,13 +19,27 @@ float result_of(const MatmulCall& call, std::uint32_t result, std::uint32_t outp
   return product;
 }
 
+std::vector<float> rows_of(const MatmulCall& call) {
+  if (call.norm_weight.empty()) return call.x;
+  const std::uint32_t n_in = call.weight->n_in;
+  std::vector<float> rows = call.x;
+  for (std::uint32_t row = 0; row < call.n_rows(); ++row) {
+    float* const x = rows.data() + std::size_t{row} * n_in;
+    const float factor =
+        1.0F / std::sqrt(ordered_dot(x, x, n_in) / static_cast<float>(n_in) + kNormEpsilon);
+    for (std::uint32_t i = 0; i < n_in; ++i) x[i] = x[i] * factor * call.norm_weight[i];
+  }
+  return rows;
+}
+
 std::vector<float> int8_by_host(const MatmulCall& call) {
+  const std::vector<float> x_of_rows = rows_of(call);
   const DeviceMatrix& weight = *call.weight;
   const std::vector<std::byte> groups = groups_of(weight);
   const std::uint32_t n_groups = row_groups(call.n_out());
   RoundedRows rows(call.n_rows(), weight.n_in);
   for (std::uint32_t row = 0; row < call.n_rows(); ++row)
-    round_row(call.x.data() + std::size_t{row} * weight.n_in, weight.n_in,
+    round_row(x_of_rows.data() + std::size_t{row} * weight.n_in, weight.n_in,
               block_shape(weight.type).elements, rows.buffer(row));
   std::vector<float> out(std::size_t{call.n_results()} * call.n_out());
   for (std::uint32_t result = 0; result < call.n_results(); ++result)

@@ -25,18 +25,22 @@ struct CallMemory {
 
   cuda::MatmulOperands operands(const MatmulCall& call, const RunOptions& options);
   cuda::MatmulScratch scratch(const MatmulCall& call, const RunOptions& options);
+  /// What a kernel before the matmul writes.
+  std::vector<simt::UnfinishedMemory> written_before(const RunOptions& options);
   bool is_intact() const {
     return groups.is_intact() && rounded.is_intact() && out.is_intact() && halves.is_intact() &&
            scales.is_intact() && partials.is_intact() && counters.is_intact();
   }
 
-  device::GateMirror mirror{.live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = 0};
+  device::GateMirror mirror{
+      .live = ~std::uint64_t{0}, .engine_stopped = 0, .epoch = kEpochOfMirror};
   device::DeviceStep step;
   DeviceArray<std::byte> groups;
   DeviceBytes rounded;
   DeviceArray<float> x;
   DeviceArray<std::uint32_t> select;
   DeviceArray<float> bias;
+  DeviceArray<float> norm_weight;
   DeviceArray<float> out;
   DeviceArray<std::uint32_t> chosen;
   DeviceArray<std::uint16_t> halves;
@@ -60,6 +64,7 @@ CallMemory::CallMemory(const MatmulCall& call, const RunOptions& options)
       x(call.x),
       select(call.select),
       bias(call.bias),
+      norm_weight(call.norm_weight),
       out(std::size_t{call.n_results()} * call.n_out()),
       chosen(call.chosen),
       halves(device::tile_halves(call.n_rows(), call.weight->n_in)),
@@ -75,7 +80,10 @@ cuda::MatmulOperands CallMemory::operands(const MatmulCall& call, const RunOptio
   const bool is_selected = !call.select.empty();
   const bool is_experts = !call.chosen.empty();
   return {
-      .gate = {.mirror = &mirror, .step = &step, .rows = nullptr},
+      .gate = {.mirror = &mirror,
+               .step = &step,
+               .rows = nullptr,
+               .tenant_seen = options.tenant_seen},
       .type = call.weight->type,
       .layout = call.is_grouped ? MatrixLayout::RowGroups : MatrixLayout::Rows,
       .is_exact = call.is_exact,
@@ -99,7 +107,31 @@ cuda::MatmulScratch CallMemory::scratch(const MatmulCall& call, const RunOptions
                                           block_shape(call.weight->type).elements),
           .rows_are_prepared = options.prepare_first,
           .partials = partials.data(),
-          .counters = counters.data()};
+          .counters = counters.data(),
+          .norm = call.norm_weight.empty() ? device::RowNorm{}
+                                           : device::RowNorm{.x = x.data(),
+                                                             .weight = norm_weight.data(),
+                                                             .width = call.weight->n_in,
+                                                             .epsilon = kNormEpsilon,
+                                                             .scale = 1.0F}};
+}
+
+std::vector<simt::UnfinishedMemory> CallMemory::written_before(const RunOptions& options) {
+  std::vector<simt::UnfinishedMemory> unfinished = {
+      {.memory = std::as_writable_bytes(x.span())},
+      {.memory = rounded.span()},
+      {.memory = std::as_writable_bytes(out.span())},
+      {.memory = std::as_writable_bytes(std::span(&step, 1))},
+      {.memory = std::as_writable_bytes(counters.span())}};
+  if (options.stops_late || options.goes_on_late || options.tenant_seen != nullptr) {
+    device::GateMirror old = mirror;
+    old.epoch = kEpochOfMirror - 1;
+    old.engine_stopped = options.goes_on_late ? 1 : 0;
+    const auto bytes = std::as_bytes(std::span(&old, 1));
+    unfinished.push_back({.memory = std::as_writable_bytes(std::span(&mirror, 1)),
+                          .before = {bytes.begin(), bytes.end()}});
+  }
+  return unfinished;
 }
 
 void run_one(const cuda::KernelLaunch& launch) {
@@ -240,9 +272,11 @@ std::vector<std::vector<float>> run_joined(std::span<const MatmulCall> calls,
                                      : cuda::plan_prepare_tiles(all, scratch.tiles));
   }
   for (const cuda::KernelLaunch& launch : cuda::plan_matmul(group, scratch, options.card)) {
+    if (options.has_predecessor) simt::set_predecessor(first.written_before(options));
     if (options.stopped_after_blocks != 0)
       REQUIRE(run_until_stop(launch, first, options.stopped_after_blocks) == (launch.grid.z > 1));
     run_one(launch);
+    simt::set_predecessor({});
   }
   REQUIRE(partials.is_intact());
   std::vector<std::vector<float>> results;

@@ -13,6 +13,8 @@ namespace leasehold::testing {
 
 /// The types that tensor cores multiply as halves: all but F32.
 inline constexpr auto kHalfTypes = std::span(kEveryType).subspan<1>();
+/// The types with row groups, which are multiplied as int8.
+inline constexpr auto kInt8Types = std::span(kEveryType).subspan<3>();
 
 /// Bytes at an address that is a multiple of 128. Poison precedes them and follows them up to the
 /// next such multiple; memory beyond that faults. Under AddressSanitizer memory beyond the next
@@ -28,6 +30,7 @@ class DeviceBytes {
 
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
+  std::span<std::byte> span() { return {data_, size_bytes_}; }
   /// Whether the poison is unchanged.
   bool is_intact() const;
 
@@ -52,6 +55,7 @@ class DeviceArray {
   }
   T* data() { return reinterpret_cast<T*>(bytes_.data()); }
   const T* data() const { return reinterpret_cast<const T*>(bytes_.data()); }
+  std::span<T> span() { return {data(), n_}; }
   std::vector<T> values() const { return {data(), data() + n_}; }
   bool is_intact() const { return bytes_.is_intact(); }
 
@@ -78,12 +82,22 @@ std::vector<std::byte> groups_of(const DeviceMatrix& matrix);
 /// A width near `width` that the type supports.
 std::uint32_t width_of(TensorType type, std::uint32_t width);
 
+inline constexpr float kNormEpsilon = 1e-5F;
+inline constexpr std::uint32_t kEpochOfMirror = 7;
+
 /// Options of a test run of a matmul.
 struct RunOptions {
   cuda::DeviceProperties card = {.n_sms = 1, .max_shared_bytes = 227 * 1024, .has_wgmma = false};
   bool prepare_first = false;  ///< Stores tiles of all rows first, as an earlier kernel would.
   std::uint32_t spare = 0;     ///< The launch is planned for this many results more than there are.
-  bool is_stopped = false;     ///< Stops the engine before the first kernel.
+  /// An early launch begins before the rows of x, and the number of them, are there.
+  bool has_predecessor = false;
+  bool is_stopped = false;  ///< Stops the engine before the first kernel.
+  /// With a predecessor: an early launch sees the stop, or its end, only after its wait.
+  bool stops_late = false;
+  bool goes_on_late = false;
+  /// Where the launch reports the mirror's epoch, or null. Before its wait the mirror has another.
+  std::uint64_t* tenant_seen = nullptr;
   /// Not 0: each kernel first runs until this many of its blocks have run and the engine stops.
   /// Then the counters are cleared, as the backend does, and it runs again.
   std::uint64_t stopped_after_blocks = 0;
@@ -97,6 +111,8 @@ struct MatmulCall {
   std::vector<float> x;               ///< [n_rows, n_in]
   std::vector<std::uint32_t> select;  ///< Empty: all rows.
   std::vector<float> bias;            ///< Empty: none.
+  /// Not empty: the launch computes the norm of x with this weight. Then the rows of x are these.
+  std::vector<float> norm_weight;
   std::vector<float> before;          ///< The product is added to this; empty: out is overwritten.
   std::vector<std::uint32_t> chosen;  ///< The expert of each item; empty: no experts.
   std::uint32_t n_experts = 1;

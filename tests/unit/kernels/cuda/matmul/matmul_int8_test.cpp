@@ -11,9 +11,6 @@
 namespace leasehold::testing {
 namespace {
 
-/// Every type with row groups.
-inline constexpr auto kInt8Types = std::span(kEveryType).subspan<3>();
-
 std::uint32_t below(SeededRandom& random, std::uint32_t n) {
   return static_cast<std::uint32_t>(random.below(n));
 }
