@@ -215,11 +215,14 @@ LaunchStatus CudaBackend::project(const LaunchContext& context, const Projection
   expect_within_limits(cuda_->limits, context, args);
   const RowForm next = matmuls_.form_of(args);
   LaunchStatus status{context.gates->all()};
-  if (args.norm != nullptr)
+  const bool norms_rows =
+      args.norm != nullptr && matmuls_.norms_rows(context, *args.norm, args.matmuls);
+  if (args.norm != nullptr && !norms_rows)
     status.live &= rms_norm(context, *args.norm, {next, matmuls_.read_floats(args, next)}).live;
   if (args.swiglu != nullptr && !status.none_live())
     status.live &= swiglu(context, *args.swiglu, next).live;
-  if (!status.none_live()) status.live &= matmuls_.run(context, args.matmuls).live;
+  if (!status.none_live())
+    status.live &= matmuls_.run(context, args.matmuls, norms_rows ? args.norm : nullptr).live;
   if (!status.none_live()) status &= cap_products(context, args);
   const MatmulArgs& last = args.matmuls.back();
   const bool are_logits = last.site == LaunchSite::LmHead && !last.select.empty() &&
@@ -239,9 +242,13 @@ LaunchStatus CudaBackend::feed_forward(const LaunchContext& context, const FeedF
   const ProjectionArgs wide{.norm = args.norm, .matmuls = {&args.gate, 1}};
   expect_within_limits(cuda_->limits, context, wide);
   LaunchStatus status{context.gates->all()};
-  if (args.norm != nullptr)
+  const MatmulArgs gate_and_up[] = {args.gate, args.up};
+  const bool norms_rows =
+      args.norm != nullptr && matmuls_.norms_rows(context, *args.norm, gate_and_up);
+  if (args.norm != nullptr && !norms_rows)
     status &= rms_norm(context, *args.norm, {matmuls_.form_of(wide), false});
-  if (!status.none_live()) status &= matmuls_.run_gated(context, args);
+  if (!status.none_live())
+    status &= matmuls_.run_gated(context, args, norms_rows ? args.norm : nullptr);
   if (!status.none_live()) status &= project(context, {.matmuls = {&args.down, 1}});
   return status;
 }

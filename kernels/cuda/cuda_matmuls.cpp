@@ -12,26 +12,41 @@ bool follows_tenant_memory(LaunchSite site) {
   return site == LaunchSite::AttentionOutput || site == LaunchSite::MixerOutput;
 }
 
+/// A norm of whole rows whose only output is x.
+bool has_plain_rows(const RmsNormArgs& norm, const MatmulArgs& matmul) {
+  return norm.out == matmul.x && norm.width == matmul.weight.n_in && norm.vectors_per_row == 1 &&
+         !norm.accumulate;
+}
+
+device::RowNorm row_norm(const LaunchPermit& permit, const RmsNormArgs& norm) {
+  return {.x = norm.x,
+          .weight = permit.open(norm.weight),
+          .out_scale = open_or_null(permit, norm.out_scale),
+          .width = norm.width,
+          .epsilon = norm.epsilon,
+          .scale = norm.scale,
+          .is_centered = norm.is_centered ? 1u : 0u};
+}
+
 }  // namespace
 
 /// Runs the group as one launch, after a launch that prepares x if necessary.
 LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite site,
-                                    std::span<const PlannedMatmul> group,
-                                    const device::GatedProducts& gated) {
+                                    std::span<const PlannedMatmul> group, const Fused& fused) {
   const MatmulOperands& first = group.front().operands;
   const RowForm form = group.front().form;
   for (const PlannedMatmul& one : group) cuda_.prepared.overwrite(one.operands.out);
   const bool are_ready = cuda_.prepared.holds(first.x, first.n_in, form);
   const PreparedRows rows =
       are_ready ? cuda_.prepared.held_rows() : cuda_.prepared.prepared_rows_at(first.n_in, form);
-  const MatmulScratch scratch{.tiles = rows.tiles,
-                              .rounded = rows.rounded,
-                              .rows_are_prepared = are_ready,
-                              .partials = cuda_.blocks.partials(),
-                              .counters = cuda_.blocks.counters(),
-                              .gated = gated};
+  MatmulScratch scratch{.tiles = rows.tiles,
+                        .rounded = rows.rounded,
+                        .rows_are_prepared = are_ready,
+                        .partials = cuda_.blocks.partials(),
+                        .counters = cuda_.blocks.counters(),
+                        .gated = fused.gated};
   // Prepared rows of a selection serve this launch only.
-  if (!are_ready && form != RowForm::Floats)
+  if (!are_ready && form != RowForm::Floats && fused.norm == nullptr)
     cuda_.prepared.set(first.select == nullptr ? first.x : nullptr, first.n_in, form);
   const UnitLabel where = label(context, site);
   return cuda_.runner->launch_all(context, where, where, [&](const LaunchPermit& permit) {
@@ -43,6 +58,7 @@ LaunchStatus CudaMatmuls::run_group(const LaunchContext& context, LaunchSite sit
       if (follows_tenant_memory(site))
         opened.back().gate.tenant_seen = &cuda_.launcher().reports().tenant_seen;
     }
+    if (fused.norm != nullptr) scratch.norm = row_norm(permit, *fused.norm);
     return plan_matmul(opened, scratch, cuda_.card);
   });
 }
@@ -88,8 +104,24 @@ bool CudaMatmuls::read_floats(const ProjectionArgs& args, RowForm prepared) cons
          });
 }
 
-LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const MatmulArgs> matmuls) {
+bool CudaMatmuls::norms_rows(const LaunchContext& context, const RmsNormArgs& norm,
+                             std::span<const MatmulArgs> matmuls) const {
+  if (!has_plain_rows(norm, matmuls.front())) return false;
+  std::vector<MatmulOperands> operands;
+  for (const MatmulArgs& one : matmuls) operands.push_back(plan(context, one).operands);
+  for (std::size_t first = 0; first < operands.size();) {
+    const auto rest = std::span(operands).subspan(first);
+    const std::size_t n = joined_matmuls(rest);
+    if (!cuda::norms_rows(rest.first(n), cuda_.card)) return false;
+    first += n;
+  }
+  return true;
+}
+
+LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const MatmulArgs> matmuls,
+                              const RmsNormArgs* norm) {
   LaunchStatus status{context.gates->all()};
+  if (norm != nullptr) cuda_.prepared.overwrite(norm->out);
   std::vector<PlannedMatmul> planned;
   std::vector<MatmulOperands> operands;
   for (const MatmulArgs& one : matmuls) {
@@ -98,7 +130,8 @@ LaunchStatus CudaMatmuls::run(const LaunchContext& context, std::span<const Matm
   }
   for (std::size_t first = 0; first < planned.size() && !status.none_live();) {
     const std::size_t n = joined_matmuls(std::span(operands).subspan(first));
-    status &= run_group(context, matmuls[first].site, std::span(planned).subspan(first, n));
+    status &= run_group(context, matmuls[first].site, std::span(planned).subspan(first, n),
+                        {.norm = norm});
     first += n;
   }
   return status;
@@ -111,14 +144,18 @@ bool CudaMatmuls::gates_products(const LaunchContext& context, const FeedForward
   return cuda::gates_products(operands, block_shape(args.down.weight.type).elements, cuda_.card);
 }
 
-LaunchStatus CudaMatmuls::run_gated(const LaunchContext& context, const FeedForwardArgs& args) {
+LaunchStatus CudaMatmuls::run_gated(const LaunchContext& context, const FeedForwardArgs& args,
+                                    const RmsNormArgs* norm) {
+  if (norm != nullptr) cuda_.prepared.overwrite(norm->out);
   const std::uint32_t width = args.gate.weight.n_out;
   const RowForm next = cuda_.prepared.form_for(args.down.weight);
   const PlannedMatmul group[] = {plan(context, args.gate), plan(context, args.up)};
-  const LaunchStatus status = run_group(context, args.gate.site, group,
-                                        {.counters = cuda_.blocks.counters(),
-                                         .rounded = cuda_.prepared.rows_beside(width, next).rounded,
-                                         .activation = args.activation});
+  const LaunchStatus status =
+      run_group(context, args.gate.site, group,
+                {.gated = {.counters = cuda_.blocks.counters(),
+                           .rounded = cuda_.prepared.rows_beside(width, next).rounded,
+                           .activation = args.activation},
+                 .norm = norm});
   cuda_.prepared.set_beside(args.gate.out, width, next);
   return status;
 }
@@ -141,7 +178,7 @@ LaunchStatus CudaMatmuls::expert_matmul(const LaunchContext& context,
   operands.count.per_row = per_row;
   const PlannedMatmul one{operands, args.weight.data, args.bias,
                           cuda_.prepared.form_for(args.weight)};
-  return run_group(context, args.site, {&one, 1});
+  return run_group(context, args.site, {&one, 1}, {});
 }
 
 }  // namespace leasehold::cuda

@@ -15,11 +15,19 @@ class CudaMatmuls {
   /// Whether a matmul reads floats, or prepares rows from them, though rows of form `prepared`
   /// exist.
   bool read_floats(const ProjectionArgs& args, RowForm prepared) const;
-  LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls);
+  /// Whether run() and run_gated() can compute the norm whose output is the matmuls' x, and which
+  /// nothing else reads.
+  bool norms_rows(const LaunchContext& context, const RmsNormArgs& norm,
+                  std::span<const MatmulArgs> matmuls) const;
+  /// `norm`: computed with the matmuls, if norms_rows(); null: x holds its output.
+  LaunchStatus run(const LaunchContext& context, std::span<const MatmulArgs> matmuls,
+                   const RmsNormArgs* norm);
   /// Whether run_gated may be called.
   bool gates_products(const LaunchContext& context, const FeedForwardArgs& args) const;
-  /// Runs gate and up in one launch, which also gates the products and rounds them for `down`.
-  LaunchStatus run_gated(const LaunchContext& context, const FeedForwardArgs& args);
+  /// Runs gate and up in one launch, which also gates the products and rounds them for `down`;
+  /// `norm` as for run().
+  LaunchStatus run_gated(const LaunchContext& context, const FeedForwardArgs& args,
+                         const RmsNormArgs* norm);
   LaunchStatus expert_matmul(const LaunchContext& context, const ExpertMatmulArgs& args);
 
  private:
@@ -32,9 +40,13 @@ class CudaMatmuls {
   };
   PlannedMatmul plan(const LaunchContext& context, const MatmulArgs& args) const;
   MatmulOperands operands_of(const LaunchContext& context, const WeightMatrix& weight) const;
+  /// What a launch computes beside the matmuls.
+  struct Fused {
+    device::GatedProducts gated = {};
+    const RmsNormArgs* norm = nullptr;
+  };
   LaunchStatus run_group(const LaunchContext& context, LaunchSite site,
-                         std::span<const PlannedMatmul> group,
-                         const device::GatedProducts& gated = {});
+                         std::span<const PlannedMatmul> group, const Fused& fused);
 
   CudaResources& cuda_;
 };

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "kernels/cuda/plan/int8_plan.hpp"
 #include "kernels/cuda/plan/mma_probe.hpp"
@@ -52,17 +54,25 @@ Result<bool> probe_wgmma(const Context& context, Launcher& launcher,
   return wgmma_adds_as_mma(input, results);
 }
 
+/// Whether LEASEHOLD_CUDA_EARLY allows kernels to start early.
+bool environment_allows_early() {
+  const char* const text = std::getenv("LEASEHOLD_CUDA_EARLY");
+  return text == nullptr || std::string_view(text) != "0";
+}
+
 /// Reads the card's properties. Launches a kernel that probes wgmma if the card may have it.
-Result<void> probe_device(const Context& context, CudaResources& cuda) {
+Result<void> probe_device(const Context& context, CudaResources& cuda, bool may_start_early) {
   cuda.card.n_sms = TRY(attribute(context, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   cuda.card.max_shared_bytes =
       TRY(attribute(context, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   const auto major = TRY(attribute(context, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
   const auto minor = TRY(attribute(context, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   cuda.name = fmt::format("cuda-sm{}{}", major, minor);
-  // The wgmma code runs on this architecture only.
-  cuda.card.has_wgmma =
-      major == 9 && minor == 0 && TRY(probe_wgmma(context, cuda.launcher(), cuda.runner->gate()));
+  // The code of wgmma and of early kernels runs on this architecture only.
+  const bool is_sm90 = major == 9 && minor == 0;
+  cuda.card.has_wgmma = is_sm90 && TRY(probe_wgmma(context, cuda.launcher(), cuda.runner->gate()));
+  cuda.card.starts_early = is_sm90 && may_start_early && environment_allows_early() &&
+                           cuda.launcher().library().waits_for_previous();
   return {};
 }
 
@@ -162,8 +172,9 @@ Result<std::unique_ptr<CudaResources>> CudaResources::create(const Context& cont
   auto made = std::make_unique<CudaResources>();
   made->limits = limits;
   made->rows = options.rows;
+  const bool may_start_early = options.starts_early;
   made->runner = TRY(StepRunner::create(context, limits, gate, std::move(options)));
-  TRY(probe_device(context, *made));
+  TRY(probe_device(context, *made, may_start_early));
   made->prepared = TRY(PreparedArray::create(made->launcher(), limits, made->rows));
   made->blocks = TRY(BlockScratch::create(made->launcher(), made->card, limits));
   return made;

@@ -68,6 +68,19 @@ Result<KernelLibrary::Entry> KernelLibrary::look_up(const char* name) const {
               fmt::format("this build has no kernel {} for this card; use --device cpu", name));
 }
 
+bool KernelLibrary::waits_for_previous() {
+  constexpr int kFirstWithWait = 90;
+  const Driver& driver = context_->driver();
+  int major = 0;
+  int code = 0;
+  const Result<CUfunction> any = find("lh_rms_norm", 0);
+  return any &&
+         driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                     context_->device()) == CUDA_SUCCESS &&
+         driver.cuFuncGetAttribute(&code, CU_FUNC_ATTRIBUTE_PTX_VERSION, *any) == CUDA_SUCCESS &&
+         major >= 9 && code >= kFirstWithWait;
+}
+
 Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_bytes) {
   auto found = functions_.find(name);
   if (found == functions_.end()) {

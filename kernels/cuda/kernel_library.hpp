@@ -23,6 +23,11 @@ class KernelLibrary {
   /// memory.
   Result<CUfunction> find(const char* name, std::uint32_t shared_bytes);
 
+  /// Whether kernels wait for the previous kernel themselves, so that they may start before its
+  /// end: the card and the code that it runs are of sm_90 or later. A build may also have older
+  /// code.
+  bool waits_for_previous();
+
   /// Whether graphs can have conditional nodes: the driver has them and accepted their gate.
   bool has_conditional_gate() const { return has_conditional_gate_; }
 

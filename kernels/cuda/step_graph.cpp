@@ -125,21 +125,11 @@ class Chain {
   CUgraphNode last_ = nullptr;
 };
 
-/// Whether a graph's kernels may have programmatic edges on this card. A build may also have code
-/// for older cards, which does not wait.
-bool can_start_early([[maybe_unused]] const Context& context,
-                     [[maybe_unused]] KernelLibrary& library) {
+/// Whether a graph's kernels may have programmatic edges on this card.
+bool can_have_programmatic_edges([[maybe_unused]] const Context& context,
+                                 [[maybe_unused]] KernelLibrary& library) {
 #if LEASEHOLD_CUDA_EDGE_DATA
-  constexpr int kFirstWithWait = 90;
-  const Driver& driver = context.driver();
-  int major = 0;
-  int code = 0;
-  const Result<CUfunction> any = library.find("lh_rms_norm", 0);
-  return driver.cuGraphAddNode != nullptr && any &&
-         driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-                                     context.device()) == CUDA_SUCCESS &&
-         driver.cuFuncGetAttribute(&code, CU_FUNC_ATTRIBUTE_PTX_VERSION, *any) == CUDA_SUCCESS &&
-         major >= 9 && code >= kFirstWithWait;
+  return context.driver().cuGraphAddNode != nullptr && library.waits_for_previous();
 #else
   return false;
 #endif
@@ -173,7 +163,7 @@ GraphShape GraphShape::bucket_for(std::uint32_t n_rows, std::uint32_t longest) {
 /// A driver that rejects programmatic edges still runs the graph without them.
 Result<StepGraph> StepGraph::make(const Context& context, KernelLibrary& library,
                                   const Plan& plan) {
-  if (can_start_early(context, library)) {
+  if (can_have_programmatic_edges(context, library)) {
     Result<StepGraph> early = build(context, library, plan, true);
     const bool is_rejected = !early && early.error().code != Errc::DeviceFault &&
                              early.error().code != Errc::OutOfMemory;

@@ -40,6 +40,9 @@ struct CudaOptions {
   RowArithmetic rows = RowArithmetic::Halves;
   GraphUse graphs = GraphUse::Gated;
   std::uint32_t segment_layers = 4;
+  /// Int8 matmuls of few rows start before the previous kernel has ended, if the card can (sm_90)
+  /// and the environment does not say LEASEHOLD_CUDA_EARLY=0.
+  bool starts_early = true;
   /// The most launches in the stream at once. A lower number drains the card sooner, but the host
   /// must stay ahead of the shortest kernels.
   std::uint32_t max_in_flight = 8;

@@ -1,5 +1,6 @@
 /// How often a step and the writing of records call the driver.
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/unit/kernels/cuda_backend/decode_rig.hpp"
@@ -77,17 +78,23 @@ TEST_CASE("cuda backend: records are written by one copy, one launch and one wai
   }
 }
 
-TEST_CASE("cuda backend: a dense layer takes seven launches in int8, eight in halves") {
+TEST_CASE(
+    "cuda backend: a dense layer takes five launches in int8, seven if none starts early, and "
+    "eight in halves") {
   struct Expected {
     MatrixLayout layout;
+    bool starts_early;
     std::uint64_t per_layer;
+    std::uint64_t norms;
     const char* product;
   };
-  // Norm; q, k and v; attention; output; norm; gate and up; down. Halves gate in a launch of their
-  // own.
-  const auto expected = GENERATE(Expected{MatrixLayout::RowGroups, 7, "lh_matmul_int8_q8_0_8"},
-                                 Expected{MatrixLayout::Rows, 8, "lh_matmul_few_q8_0_1"});
-  DecodeRig rig({.graphs = GraphUse::None}, expected.layout);
+  // Norm; q, k and v; attention; output; norm; gate and up; down. Early launches compute the norms
+  // of their rows. Halves gate in a launch of their own.
+  const auto expected =
+      GENERATE(Expected{MatrixLayout::RowGroups, true, 5, 0, "lh_matmul_early_q8_0_8"},
+               Expected{MatrixLayout::RowGroups, false, 7, 2, "lh_matmul_int8_q8_0_8"},
+               Expected{MatrixLayout::Rows, true, 8, 2, "lh_matmul_few_q8_0_1"});
+  DecodeRig rig({.graphs = GraphUse::None, .starts_early = expected.starts_early}, expected.layout);
   const CallCount launches("cuLaunchKernel");
   const KernelCount norms("lh_rms_norm");
   const KernelCount products(expected.product);
@@ -96,17 +103,31 @@ TEST_CASE("cuda backend: a dense layer takes seven launches in int8, eight in ha
   const bool is_int8 = expected.layout == MatrixLayout::RowGroups;
   constexpr std::uint64_t kOutsideLayers = 4;  // embedding, tiles of x, logits, candidates
   CHECK(launches() == expected.per_layer * DecodeRig::kLayers + kOutsideLayers);
-  CHECK(norms() == 2 * DecodeRig::kLayers);
+  CHECK(norms() == expected.norms * DecodeRig::kLayers);
   CHECK(products() == (is_int8 ? 4 * DecodeRig::kLayers : 2 * DecodeRig::kLayers + 1));
   CHECK(gates() == (is_int8 ? 0 : DecodeRig::kLayers));
 }
 
+TEST_CASE("cuda backend: LEASEHOLD_CUDA_EARLY=0 keeps the launches of other cards, and the bits") {
+  DecodeRig early({.graphs = GraphUse::None}, MatrixLayout::RowGroups);
+  early.step();
+  REQUIRE(setenv("LEASEHOLD_CUDA_EARLY", "0", 1) == 0);
+  DecodeRig rig({.graphs = GraphUse::None}, MatrixLayout::RowGroups);
+  REQUIRE(unsetenv("LEASEHOLD_CUDA_EARLY") == 0);
+  const CallCount launches("cuLaunchKernel");
+  rig.step();
+  CHECK(launches() == 7 * DecodeRig::kLayers + 4);
+  CHECK(rig.all_logits() == early.all_logits());
+}
+
 TEST_CASE("cuda backend: values with a format of their own take one launch more") {
-  DecodeRig rig({.graphs = GraphUse::None}, MatrixLayout::RowGroups, TensorType::Q4_0);
+  const bool starts_early = GENERATE(false, true);
+  DecodeRig rig({.graphs = GraphUse::None, .starts_early = starts_early}, MatrixLayout::RowGroups,
+                TensorType::Q4_0);
   const CallCount launches("cuLaunchKernel");
   const KernelCount rounded("lh_round_rows");
   rig.step();
-  CHECK(launches() == 8 * DecodeRig::kLayers + 4);
+  CHECK(launches() == (starts_early ? 6 : 8) * DecodeRig::kLayers + 4);
   CHECK(rounded() == 0);  // the norm rounds for both formats
 }
 
@@ -120,7 +141,7 @@ TEST_CASE("cuda backend: a step with two rows of a sequence prepares heads and m
   CHECK(heads() == DecodeRig::kLayers);
   CHECK(merges() == DecodeRig::kLayers);
   CHECK(rounded() == DecodeRig::kLayers);  // attention's output
-  CHECK(kernels() == 10 * DecodeRig::kLayers + 4);
+  CHECK(kernels() == 8 * DecodeRig::kLayers + 4);
 }
 
 TEST_CASE("cuda backend: between two graphs the host calls the driver nine times") {
