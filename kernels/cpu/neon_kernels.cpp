@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "common/expects.hpp"
+#include "kernels/cpu/neon/activations.hpp"
+#include "kernels/cpu/neon/attention.hpp"
 #include "kernels/cpu/neon/int8.hpp"
 #include "kernels/cpu/neon/rows.hpp"
 #include "kernels/cpu/simd_kernels.hpp"
@@ -10,13 +12,17 @@
 namespace leasehold::simd {
 namespace {
 
-/// Replaces the dots. The other functions are those of plain C++.
+/// Replaces what takes most of a step's time. The other functions are those of plain C++.
 RowKernels neon_kernels() {
   RowKernels kernels = leasehold::row_kernels(SimdPath::Scalar);
   kernels.dot_tile = neon::dot_tile;
   kernels.dot_tile_macs = 100'000;
   kernels.dot_groups_int8 = neon::dot_groups_int8;
   kernels.int8_units = kernels.int8_units_few_rows = {.tile_macs = 300'000};
+  kernels.round_row = neon::round_row;
+  kernels.rms_norm_row = neon::rms_norm_row;
+  kernels.add_scaled = neon::add_scaled;
+  kernels.attend = neon::attend;
   return kernels;
 }
 

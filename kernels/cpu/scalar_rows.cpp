@@ -42,10 +42,7 @@ struct AttentionOps {
     scalar::softcap(scores, n, cap);
   }
   static void softmax(float* scores, std::uint32_t n, float* partial) {
-    const float max = max_score(scores, n);
-    for (std::uint32_t i = 0; i < n; ++i) scores[i] = exp_f32(scores[i] - max);
-    partial[kPartialMax] = max;
-    partial[kPartialSum] = ordered_sum(scores, n);
+    scalar::softmax(scores, n, partial);
   }
 
   template <class Kv>
@@ -132,6 +129,13 @@ void swiglu(Activation activation, float* gate, const float* up, std::size_t n) 
 
 void softcap(float* x, std::size_t n, float cap) {
   for (std::size_t i = 0; i < n; ++i) x[i] = softcapped(x[i], cap);
+}
+
+void softmax(float* scores, std::uint32_t n, float* partial) {
+  const float max = max_score(scores, n);
+  for (std::uint32_t i = 0; i < n; ++i) scores[i] = exp_f32(scores[i] - max);
+  partial[kPartialMax] = max;
+  partial[kPartialSum] = ordered_sum(scores, n);
 }
 
 void store_dots(const DotStore& store) {

@@ -11,6 +11,8 @@ void store_dots(const DotStore& store);
 void rms_norm_row(const NormRow& row);
 void swiglu(Activation activation, float* gate, const float* up, std::size_t n);
 void softcap(float* x, std::size_t n, float cap);
+/// Turns n scores of a query into weights, and stores their maximum and sum in its partial.
+void softmax(float* scores, std::uint32_t n, float* partial);
 void add_scaled(float weight, const float* x, float* out, std::size_t n);
 void add_low_rank(const LowRankTile& tile);
 void advance_state(const StateHead& head, const StateRow* rows, std::uint32_t n_rows);

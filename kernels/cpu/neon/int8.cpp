@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/group_dots.hpp"
 #include "kernels/cpu/neon/super_blocks.hpp"
-#include "kernels/cpu/tiling.hpp"
 
 namespace leasehold::neon {
 namespace {
@@ -131,34 +131,24 @@ template <TensorType kType, int kRows>
     }
 }
 
-/// Multiplies chunk by chunk, so that memory supplies each chunk once for all rows.
 template <TensorType kType>
-void dot_group(const std::byte* group, std::uint32_t n_in, const RoundedRow* x,
-               std::uint32_t n_rows, float* out) {
-  const std::uint32_t n_blocks = n_in / group_format(kType).elements;
-  const std::uint32_t per_chunk = int8_chunk_blocks(n_blocks);
-  for (std::uint32_t begin = 0; begin < n_blocks; begin += per_chunk) {
-    const Span32 blocks{begin, std::min(begin + per_chunk, n_blocks)};
-    for (std::uint32_t done = 0; done < n_rows;) {
-      const std::uint32_t now = std::min(n_rows - done, kRegisterRows);
-      float* to = out + std::size_t{done} * kGroupRows;
-      if (now == 1)
-        dot_chunk<kType, 1>(group, blocks, x + done, to);
-      else
-        dot_chunk<kType, kRegisterRows>(group, blocks, x + done, to);
-      done += now;
-    }
+void dot_group(const std::byte* group, const Int8Tile& tile, float* out) {
+  for (ChunkRows at(tile.n_in / group_format(kType).elements, tile.n_rows); !at.is_done();) {
+    const std::uint32_t now = std::min(at.left(), kRegisterRows);
+    float* to = out + std::size_t{at.row()} * kGroupRows;
+    if (now == 1)
+      dot_chunk<kType, 1>(group, at.blocks(), tile.x + at.row(), to);
+    else
+      dot_chunk<kType, kRegisterRows>(group, at.blocks(), tile.x + at.row(), to);
+    at.pass(now);
   }
 }
 
 }  // namespace
 
 void dot_groups_int8(const Int8Tile& tile) {
-  const std::uint64_t group_bytes = row_group_bytes(tile.type, tile.n_in);
-  visit_group_type(tile.type, [&]<TensorType kType> {
-    for (std::uint32_t g = 0; g < tile.n_groups; ++g)
-      dot_group<kType>(tile.groups + g * group_bytes, tile.n_in, tile.x, tile.n_rows,
-                       tile.out[g][0]);
+  each_group(tile, [&]<TensorType kType>(const std::byte* group, float* out) {
+    dot_group<kType>(group, tile, out);
   });
 }
 

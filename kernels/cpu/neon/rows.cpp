@@ -1,19 +1,10 @@
 #include "kernels/cpu/neon/rows.hpp"
 
-#include <arm_neon.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "kernels/cpu/dot_weights.hpp"
-#include "kernels/numerics/ordered_sum.hpp"
+#include "kernels/cpu/neon/lanes.hpp"
 
 namespace leasehold::neon {
 namespace {
-
-constexpr std::uint32_t kWidth = 4;
-/// Registers that hold the 32 lanes of a dot.
-constexpr int kParts = kSumLanes / kWidth;
 
 /// Weight rows and inputs that are multiplied at once.
 constexpr std::uint32_t kOutputsAtOnce = 3;
@@ -24,20 +15,6 @@ constexpr std::uint32_t kInputsAtOnce = 4;
 constexpr int parts_at_once(int dots) {
   return dots <= 3 ? 8 : dots <= 6 ? 4 : 2;
 }
-
-inline float32x4_t load4(const float* from) {
-  return vld1q_f32(from);
-}
-inline float32x4_t load4(const Half* from) {
-  return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from)));
-}
-inline float32x4_t load4(const Bfloat* from) {
-  const uint16x4_t upper = vld1_u16(reinterpret_cast<const std::uint16_t*>(from));
-  return vreinterpretq_f32_u32(vshll_n_u16(upper, 16));
-}
-
-/// Lanes 4p … 4p + 3 are in register p.
-using Lanes = float32x4_t[kParts];
 
 /// Weight rows, inputs, and the lanes of their dots.
 template <class Element, int kOutputs, int kInputs>
@@ -74,16 +51,6 @@ template <int kAtOnce, class Element, int kOutputs, int kInputs>
     for (int o = 0; o < kOutputs; ++o)
 #pragma GCC unroll 4
       for (int i = 0; i < kInputs; ++i) to.lanes[o][i][part + p] = sums[p][o][i];
-}
-
-/// Adds the last n < 32 products to their lanes, and folds the lanes. A lane without an element
-/// keeps its bits.
-template <class Element>
-float fold_with_tail(const Lanes& lanes, const Element* w, const float* x, std::size_t n) {
-  float all[kSumLanes];
-  for (int p = 0; p < kParts; ++p) vst1q_f32(all + std::size_t(p) * kWidth, lanes[p]);
-  for (std::size_t i = 0; i < n; ++i) all[i] = std::fma(as_float(w[i]), x[i], all[i]);
-  return fold_lanes(all);
 }
 
 /// Computes the dots of kOutputs weight rows from `output` on with kInputs inputs from `input` on.

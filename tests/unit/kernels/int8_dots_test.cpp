@@ -88,17 +88,21 @@ TEST_CASE("int8 dots: the largest elements, scales and minima have the bits of t
     SeededRandom random(1);
     RandomInt8Tile tile(random, type, 2);
     const GroupFormat format = group_format(type);
-    for (const int byte : {0x00, 0x7F, 0x80, 0xFF}) {
+    for (const int byte : {0x00, 0x0F, 0x7F, 0x80, 0xF0, 0xFF}) {
       for (std::size_t at = 0; at < tile.groups.size(); at += format.size_bytes())
         std::fill_n(tile.groups.begin() + static_cast<std::ptrdiff_t>(at + format.sub_scales_at()),
                     format.size_bytes() - format.sub_scales_at(), static_cast<std::byte>(byte));
-      for (const float value : {1.0F, -1.0F}) {
-        const std::vector<float> values(tile.n_in, value);
+      // Bit 2s + p of `signs` is the sign of the even (p = 0) or odd pairs of elements of the even
+      // (s = 0) or odd strips: the elements whose products some paths add up in 16 bits.
+      for (std::uint32_t signs = 0; signs < 16; ++signs) {
+        std::vector<float> values(tile.n_in);
+        for (std::uint32_t i = 0; i < tile.n_in; ++i)
+          values[i] = (signs >> (i / 2 % 2 + i / 16 % 2 * 2) & 1) == 0 ? 1.0F : -1.0F;
         for (std::uint32_t r = 0; r < kInt8TileRows; ++r) tile.round(r, values);
         const std::vector<float> plain = tile.dots(dots_of(SimdPath::Scalar), 2, kInt8TileRows);
         for (const SimdPath path : kSimdPaths) {
           if (!cpu_has(path)) continue;
-          CAPTURE(name(path), name(type), byte, value);
+          CAPTURE(name(path), name(type), byte, signs);
           REQUIRE(first_difference(tile.dots(dots_of(path), 2, kInt8TileRows), plain) == -1);
         }
       }
