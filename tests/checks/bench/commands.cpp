@@ -151,6 +151,7 @@ void describe(CLI::App& app, ServeConfig& config) {
 void describe(CLI::App& app, HttpBenchConfig& config) {
   add_bin_dir(app, config.bin_dir);
   add_model(app, config.model_path);
+  add_simd(app, config.simd, "SIMD path; default: the fastest of this CPU");
   add_number(app, "--requests", config.requests, "Requests of one token on each path", 1, 100'000);
   add_number(app, "--streams", config.streams, "Streams of the throughput", 1, 64);
   add_number(app, "--rounds", config.rounds, "Rounds of the throughput", 1, 100);

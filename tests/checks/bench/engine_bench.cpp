@@ -83,4 +83,17 @@ Result<nlohmann::json> measure_figures(const EngineBenchConfig& config) {
   return figures_of(samples, Statistic::Median);
 }
 
+Result<double> decode_rate(const DecodedTexts& texts) {
+  const auto model = TRY(LocalModel::load({.model_path = texts.model_path,
+                                           .simd = simd_path_or_best(texts.simd),
+                                           .threads = texts.threads,
+                                           .arithmetic = Arithmetic::Int8,
+                                           .max_rows = texts.texts * texts.prompt_tokens,
+                                           .sequences = texts.texts,
+                                           .positions = texts.prompt_tokens + texts.tokens}));
+  TRY(model->forward(text_rows(texts.texts, texts.prompt_tokens)));
+  const Clock now_ns = texts.threads == 1 ? thread_time_ns : wall_time_ns;
+  return tokens_per_second(*model, now_ns, text_rows(texts.texts, 1), texts.tokens);
+}
+
 }  // namespace leasehold::bench

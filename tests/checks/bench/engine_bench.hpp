@@ -31,4 +31,17 @@ Result<nlohmann::json> measure_engine(const EngineBenchConfig& config);
 /// comparison with another engine (tests/checks/peer). Errors: those of loading.
 Result<nlohmann::json> measure_figures(const EngineBenchConfig& config);
 
+/// Texts that are decoded together, each from its prompt to its last token.
+struct DecodedTexts {
+  std::string model_path;
+  std::string simd;  ///< Empty: the fastest path of this CPU.
+  std::uint32_t threads = 1;
+  std::uint32_t texts = 1;
+  std::uint32_t prompt_tokens = 1;
+  std::uint32_t tokens = 1;  ///< Of each text, after its prompt.
+};
+/// Tokens per second of the forward pass in int8 arithmetic, in this process and without
+/// scheduler, sampling and clients; by CPU time for one thread. Errors: those of LocalModel.
+Result<double> decode_rate(const DecodedTexts& texts);
+
 }  // namespace leasehold::bench

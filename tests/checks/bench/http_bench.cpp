@@ -14,6 +14,7 @@
 #include "kernels/model/config.hpp"
 #include "kernels/model/gguf/gguf.hpp"
 #include "tests/checks/bench/batch_load.hpp"
+#include "tests/checks/bench/engine_bench.hpp"
 #include "tests/checks/bench/figures.hpp"
 #include "tests/checks/bench/light_stream.hpp"
 #include "tests/checks/bench/run_queue.hpp"
@@ -34,9 +35,14 @@ constexpr std::uint32_t kWarmUp = 20;
 constexpr std::uint32_t kStreamTokens = 200;
 constexpr std::uint32_t kEndlessTokens = 1'000;  // more than are generated before a revocation
 constexpr std::uint64_t kTokensBeforeRevocation = 3;
-constexpr std::size_t kPromptTokens = 4;
+constexpr std::uint32_t kPromptTokens = 4;
 constexpr const char* kComputeThreads[] = {"main"};  // the worker's threads that compute
 constexpr std::uint32_t kBatchLines = 10'000;
+/// One core is left to the clients and to the other threads.
+std::uint32_t compute_threads() {
+  return std::max(2u, std::thread::hardware_concurrency()) - 1;
+}
+
 const TenantId kTenant{"http"};
 const TenantId kBatchTenant{"batch"};
 
@@ -57,17 +63,21 @@ class HttpBench {
     TRY(measure_latency());
     TRY(measure_throughput());
     TRY(measure_revocations());
-    const FigureRow rows[] = {{"latency_us.socket"},
-                              {"latency_us.http"},
-                              {"throughput.socket_tokens_per_s", Statistic::Median},
-                              {"throughput.http_tokens_per_s", Statistic::Median},
-                              {"throughput.traced_tokens_per_s", Statistic::Median},
-                              {"throughput.batch_tokens_per_s", Statistic::Median},
-                              {"throughput.batch_lines_per_round", Statistic::Median},
-                              {"throughput.socket_cpu_us_per_token", Statistic::Median},
-                              {"throughput.http_cpu_us_per_token", Statistic::Median},
-                              {"revoke_us.socket"},
-                              {"revoke_us.http"}};
+    const FigureRow rows[] = {
+        {"latency_us.socket"},
+        {"latency_us.http"},
+        {"throughput.socket_tokens_per_s", Statistic::Median},
+        {"throughput.http_tokens_per_s", Statistic::Median},
+        {"throughput.traced_tokens_per_s", Statistic::Median},
+        {"throughput.batch_tokens_per_s", Statistic::Median},
+        {"throughput.batch_lines_per_round", Statistic::Median},
+        {"throughput.engine_tokens_per_s", Statistic::Median},
+        {"throughput.share_of_engine", Statistic::Median, "throughput.http_undisturbed_per_s",
+         "throughput.engine_tokens_per_s"},
+        {"throughput.socket_cpu_us_per_token", Statistic::Median},
+        {"throughput.http_cpu_us_per_token", Statistic::Median},
+        {"revoke_us.socket"},
+        {"revoke_us.http"}};
     Json json;
     add_figures(json, samples_, rows);
     for (const std::string times : {"latency_us", "revoke_us"})
@@ -98,18 +108,25 @@ class HttpBench {
   Result<void> start() {
     const GgufFile file = TRY(GgufFile::open(config_.model_path));
     model_ = TRY(read_config(file)).name;
-    const std::uint32_t cores = std::max(2u, std::thread::hardware_concurrency());
     directory_.emplace(TRY(TemporaryDirectory::create("http-bench")));
     http_path_ = directory_->path() / "http.sock";
-    system_ =
-        TRY(System::start({.bin_dir = config_.bin_dir,
-                           .model_path = config_.model_path,
-                           .threads = cores - 1,
-                           .broker_options = {},
-                           // Only requests with a sampled traceparent are traced.
-                           .worker_options = {"--http", http_path_, "--http-idle-ttl-ms", "60000",
-                                              "--otlp-endpoint", sink_.url(), "--otlp-sample", "0",
-                                              "--batch-dir", directory_->file("batches")}}));
+    // Only requests with a sampled traceparent are traced.
+    std::vector<std::string> options = {"--http",
+                                        http_path_,
+                                        "--http-idle-ttl-ms",
+                                        "60000",
+                                        "--otlp-endpoint",
+                                        sink_.url(),
+                                        "--otlp-sample",
+                                        "0",
+                                        "--batch-dir",
+                                        directory_->file("batches")};
+    if (!config_.simd.empty()) options.insert(options.end(), {"--simd", config_.simd});
+    system_ = TRY(System::start({.bin_dir = config_.bin_dir,
+                                 .model_path = config_.model_path,
+                                 .threads = compute_threads(),
+                                 .broker_options = {},
+                                 .worker_options = std::move(options)}));
     TRY(system_->admit(kTenant.value, 1, config_.streams));
     key_ = TRY(system_->create_key(kTenant.value));
     TRY(system_->admit(kBatchTenant.value, 1, config_.streams));
@@ -214,6 +231,13 @@ class HttpBench {
     for (std::uint32_t round = 0; round < config_.rounds; ++round) {
       TRY(socket_round());
       TRY(http_round(Path::Http));
+      samples_["throughput.engine_tokens_per_s"].push_back(
+          TRY(decode_rate({.model_path = config_.model_path,
+                           .simd = config_.simd,
+                           .threads = compute_threads(),
+                           .texts = config_.streams,
+                           .prompt_tokens = kPromptTokens,
+                           .tokens = kStreamTokens})));
       TRY(http_round(Path::Traced));
       TRY(batch_->begin());
       TRY(http_round(Path::Batch));

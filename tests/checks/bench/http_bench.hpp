@@ -14,6 +14,7 @@ namespace leasehold::bench {
 struct HttpBenchConfig {
   std::string bin_dir;  ///< Directory of leasehold-broker and leasehold-worker.
   std::string model_path;
+  std::string simd;              ///< Of the worker; empty: the fastest path of this CPU.
   std::uint32_t requests = 500;  ///< Requests of one token on each path, alternately.
   /// Streams of the throughput measurement. They leave some of a worker's 64 places to the batch.
   std::uint32_t streams = 56;
@@ -26,7 +27,8 @@ struct HttpBenchConfig {
 /// "socket_tokens_per_s", "http_tokens_per_s", "traced_tokens_per_s", "loss_percent",
 /// "undisturbed_loss_percent", "traced_loss_percent", "traced_undisturbed_loss_percent",
 /// "batch_tokens_per_s", "batch_loss_percent", "batch_lines_per_round",
-/// "socket_cpu_us_per_token", "http_cpu_us_per_token"}, "revoke_us": {"socket": {…}, "http": {…},
+/// "socket_cpu_us_per_token", "http_cpu_us_per_token", "engine_tokens_per_s", "share_of_engine"},
+/// "revoke_us": {"socket": {…}, "http": {…},
 /// "added_p50"}}}.
 ///
 /// Latency is the time from sending a request for one token until its end was read. On the socket
@@ -35,6 +37,10 @@ struct HttpBenchConfig {
 /// separately. HTTP keeps the other core busier, so on a shared machine more of the other programs'
 /// work moves to the core that computes: undisturbed_loss_percent excludes the time in which the
 /// worker's main thread waited for a core.
+///
+/// "engine" is the forward pass alone, in this process and with as many texts and threads
+/// (decode_rate). share_of_engine is the part of its rate that arrives at HTTP clients, also
+/// without the time in which the worker's main thread waited for a core.
 ///
 /// "traced" is HTTP with a sampled trace of each request, sent to a collector that reads nothing;
 /// its losses are those against "http".

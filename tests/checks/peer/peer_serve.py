@@ -4,7 +4,9 @@ The report is {"peer_serve": {"version", "rounds", "prompt_tokens", "generated_t
 "worker_options", "ours", "peer", "ratio"}, ...}}. The figures are medians over the rounds: "tokens_per_s", all tokens
 from the first request that was sent to the last token; "decode_tokens_per_s", the sum of the streams' own speeds from
 their first token on; "first_token_ms" and "slowest_first_token_ms" from the sending of a request;
-"cpu_ms_per_token", CPU time of a server per generated token, prompts included.
+"cpu_ms_per_token", CPU time of a server per generated token, prompts included. "health_ms" and "resident_mib" are of the
+server's one start: the time until /health answers 200, and the memory of its processes then, each page that processes
+share divided among them.
 
 For each number of streams both servers start with capacity for just that number, and each answers one request that
 does not count. Both stay up while the other one serves. With --adapters each stream uses an adapter of its own, all
@@ -32,6 +34,7 @@ import peer
 SERVER = "llama-server"
 TENANT = "peer-serve"
 START_TIMEOUT_S = 120
+POLL_S = 0.005
 LONGEST_ROUND_S = 600
 CONTEXT_STEP = 256  # llama.cpp rounds the context of a slot up to it
 PROMPT_SEED = 30
@@ -47,6 +50,7 @@ class Server:
     model: str
     pids: list
     changes: list = dataclasses.field(default_factory=lambda: [{}])  # of the body, by stream
+    start: dict = dataclasses.field(default_factory=dict)  # the figures of its start
 
     def cpu_s(self):
         # The id of a process's CPU clock, as clock_getcpuclockid(3) makes it.
@@ -157,8 +161,21 @@ def await_ready(process, is_ready, ended, what):
             raise ended(process.returncode)
         if ready:
             return
-        time.sleep(0.05)
+        time.sleep(POLL_S)
     raise peer.Failure("TimedOut", f"{what} is not ready after two minutes")
+
+
+def resident_mib(pid):
+    """Source: Linux, Documentation/ABI/testing/procfs-smaps_rollup."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as rollup:
+        return next(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) / 1024
+
+
+def await_health(process, port, ended, what, pids):
+    """Waits for a server that was started just now. Returns the figures of its start; `pids` are its processes."""
+    begun = time.monotonic()
+    await_ready(process, lambda: is_healthy(port), ended, what)
+    return {"health_ms": 1e3 * (time.monotonic() - begun), "resident_mib": sum(resident_mib(pid) for pid in pids)}
 
 
 @contextlib.contextmanager
@@ -184,10 +201,15 @@ class Ours:
         self.worker_options = ["--http", f"127.0.0.1:{free_port()}"]
         if options.threads:
             self.worker_options += ["--threads", str(options.threads)]
+        if options.simd:
+            self.worker_options += ["--simd", options.simd]
         if options.adapters:
             self.worker_options += ["--adapters", options.adapters]
+        port = int(self.worker_options[1].rsplit(":", 1)[1])
         worker = self.start(stack, "leasehold-worker", "--broker", self.broker_path, "--name", "bench", "--listen",
                             self.path("bench.sock"), "--model", options.model, *self.worker_options)
+        pids = [broker.pid, worker.pid]
+        start = await_health(worker, port, self.ended("leasehold-worker"), "the worker", pids)
         await_ready(worker, self.is_ready, self.ended("leasehold-worker"), "the worker")
         self.control("tenants", "admit", TENANT, "--max-concurrent", str(streams), "--max-blocks", str(1 << 20),
                      "--ttl-ms", "3600000", "--max-adapters", "64", "--max-adapter-bytes", "64GiB")
@@ -197,9 +219,8 @@ class Ours:
         key = (self.control("keys", "create", "--tenant", TENANT) or {}).get("api_key")
         if not key:
             raise peer.Failure("SystemError", f"brokerctl creates no API key for tenant {TENANT}")
-        port = int(self.worker_options[1].rsplit(":", 1)[1])
-        self.server = Server(port, key, self.model_at(port, key), [broker.pid, worker.pid],
-                             [{"model": name} for name in names] or [{}])
+        self.server = Server(port, key, self.model_at(port, key), pids, [{"model": name} for name in names] or [{}],
+                             start)
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -271,8 +292,8 @@ def start_peer(programs, options, streams, model, stack):
         arguments += ["--lora-init-without-apply"]
     changes = [{"lora": [{"id": i, "scale": 1}], "cache_prompt": False} for i in range(len(files))]
     process = stack.enter_context(stopped(programs.start(SERVER, *arguments)))
-    await_ready(process, lambda: is_healthy(port), lambda status: programs.ended(SERVER, status), SERVER)
-    return Server(port, "none", model, [process.pid], changes or [{}]), " ".join([SERVER, *arguments])
+    start = await_health(process, port, lambda status: programs.ended(SERVER, status), SERVER, [process.pid])
+    return Server(port, "none", model, [process.pid], changes or [{}], start), " ".join([SERVER, *arguments])
 
 
 def measure_streams(programs, options, streams, before_round):
@@ -293,7 +314,7 @@ def measure_streams(programs, options, streams, before_round):
             before_round()
             prompts = next_prompts(streams)
             for server, rounds in zip((ours.server, other), figures):
-                rounds.append(measure_round(server, prompts, options.generated_tokens))
+                rounds.append(measure_round(server, prompts, options.generated_tokens) | server.start)
         return peer.compared(*figures) | {"peer_command": command, "worker_options": " ".join(ours.worker_options)}
 
 
@@ -337,6 +358,7 @@ def parse_options(arguments):
                         help="Rounds, in which both servers take turns")
     parser.add_argument("--threads", type=peer.in_range(1, 63),
                         help="Compute threads of both servers; default: what each chooses")
+    parser.add_argument("--simd", metavar="PATH", help="SIMD path of our worker; default: the fastest of this CPU")
     return parser.parse_args(arguments)
 
 

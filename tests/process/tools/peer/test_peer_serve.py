@@ -130,7 +130,9 @@ class ServeTest(unittest.TestCase):
                 f"llama-server -m {context.MODEL} -np {streams} -c {256 * streams} --host 127.0.0.1 --port "))
             self.assertTrue(run["worker_options"].startswith("--http 127.0.0.1:"))
             self.assertNotIn("--threads", run["worker_options"])
-            for figure in ("tokens_per_s", "decode_tokens_per_s", "first_token_ms", "cpu_ms_per_token"):
+            self.assertGreater(run["ours"]["resident_mib"], 5)  # broker and worker with the model of 4 MB
+            for figure in ("tokens_per_s", "decode_tokens_per_s", "first_token_ms", "cpu_ms_per_token", "health_ms",
+                           "resident_mib"):
                 with self.subTest(figure=figure):
                     self.assertGreater(run["ours"][figure], 0)
                     self.assertEqual(run["ratio"][figure], run["ours"][figure] / run["peer"][figure])
