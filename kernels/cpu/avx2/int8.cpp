@@ -114,10 +114,10 @@ constexpr bool sums_in_words(const GroupFormat& format) {
   return !format.has_sub_blocks() && format.offset == 8 && format.largest_code() <= 15;
 }
 
-/// The same for types whose sums fit 16 bits, which are widened once: 11 multiplications instead of
-/// 13 for 32 products of eight rows, of which the ports of a core start two in a cycle. The sums
-/// wrap around while products with the offset are added. Without it, the even or odd pairs of a
-/// block have at most 8·8·127 + 8·15·127 + 8·8·127 = 31 496.
+/// The same for types whose sums fit 16 bits, which are widened once. For 32 products of eight rows
+/// this takes 11 multiplications instead of 13. A core starts two in a cycle. The sums wrap around
+/// while products with the offset are added. Without it, the even or odd pairs of a block have at
+/// most 8·8·127 + 8·15·127 + 8·8·127 = 31 496.
 template <TensorType kType, int kRows>
   requires(sums_in_words(group_format(kType)))
 [[gnu::always_inline, gnu::target("avx2,fma,f16c")]] inline void add_block(const std::byte* block,
