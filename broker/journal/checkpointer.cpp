@@ -49,8 +49,9 @@ void Checkpointer::sync_log(OnSynced on_synced) {
   {
     const std::lock_guard lock(mutex_);
     on_synced_.push_back(std::move(on_synced));
+    sync_requested_ = true;
   }
-  request(sync_requested_);
+  woken_.notify_one();
 }
 
 void Checkpointer::request(bool& requested) {
