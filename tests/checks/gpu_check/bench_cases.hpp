@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <map>
 #include <vector>
 
@@ -66,6 +67,7 @@ void report_rates(StageReport& report, const Rates& rates);
 /// A model shape, its file and its repeats.
 struct BenchCase {
   std::string title;  ///< "7b Q4_K_M"
+  Mix mix = Mix::Q8;
   make_model::ModelShape shape;
   ShapeFile file;
   std::vector<std::uint32_t> batches;
@@ -109,13 +111,22 @@ inline std::optional<Target> at_most(bool has_target, double most, double share)
   return Target{.limit = {.max = 100 * most}, .value = 100 * share, .unit = "%"};
 }
 
-/// The steps of the 7B shape in int8 by format and batch, for the fit of check_speed.
-using Int8Steps = std::map<std::string, std::map<std::uint32_t, StepCost>>;
+/// Steps in int8, for the fit of check_speed.
+struct Int8Case {
+  Mix mix;
+  bool starts_early;
+  std::uint32_t batch;
+  auto operator<=>(const Int8Case&) const = default;
+};
+using Int8Steps = std::map<Int8Case, StepCost>;
 
-/// Measures tokens per second with and without graphs and gates, and the cost of gates.
-/// Adds the steps in int8 to `int8_steps`.
-Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one, const Rates& rates,
-                          Int8Steps& int8_steps);
+/// Measures tokens per second in halves, with and without graphs and gates, and the cost of gates.
+Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
+                          const Rates& rates);
+/// Measures tokens per second in int8, with kernels that start early and without, and with keys and
+/// values in q8_0. Adds the steps with f16 to `int8_steps`.
+Result<void> bench_decode_int8(StageReport& report, Card& card, const BenchCase& one,
+                               const Rates& rates, Int8Steps& int8_steps);
 /// Measures the rate at which one matmul of each weight format and arithmetic reads its weights.
 Result<void> bench_matmul(const Settings& settings, StageReport& report, Card& card,
                           const Rates& rates);

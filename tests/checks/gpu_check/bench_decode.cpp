@@ -105,6 +105,7 @@ struct StepMode {
   Arithmetic arithmetic = Arithmetic::F16;
   cuda::GraphUse graphs = cuda::GraphUse::Gated;
   KvType kv_type = KvType::F16;
+  bool starts_early = true;
 };
 
 Result<StepTimes> time_steps(Card& card, const BenchCase& one, const StepMode& mode) {
@@ -112,7 +113,9 @@ Result<StepTimes> time_steps(Card& card, const BenchCase& one, const StepMode& m
   options.arithmetic = mode.arithmetic;
   options.kv_type = mode.kv_type;
   const auto model = TRY(BenchModel::load(
-      card, {.rows = rows_of(mode.arithmetic), .graphs = mode.graphs}, std::move(options)));
+      card,
+      {.rows = rows_of(mode.arithmetic), .graphs = mode.graphs, .starts_early = mode.starts_early},
+      std::move(options)));
   StepTimes times;
   for (const std::uint32_t batch : one.batches)
     times[batch] = TRY(time_step(one, *model, mode.graphs, batch));
@@ -121,7 +124,7 @@ Result<StepTimes> time_steps(Card& card, const BenchCase& one, const StepMode& m
 
 void report_steps(StageReport& report, const BenchCase& one, const Rates& rates,
                   const StepMode& mode, const StepTimes& times) {
-  const auto& [arithmetic, graphs, kv_type] = mode;
+  const auto& [arithmetic, graphs, kv_type, starts_early] = mode;
   const std::string announced = announced_arithmetic(arithmetic, kv_type);
   for (const auto& [batch, time] : times) {
     const double seconds = time.seconds;
@@ -129,20 +132,21 @@ void report_steps(StageReport& report, const BenchCase& one, const Rates& rates,
     const double wanted = batch == 1 ? kShareOfFloorAlone : kShareOfFloorTogether;
     const bool has_target = one.has_targets && arithmetic == Arithmetic::F16 &&
                             graphs == cuda::GraphUse::Gated && (batch == 1 || batch == 32);
-    report.add_row(
-        "decode",
-        {{"model", one.title},
-         {"arithmetic", announced},
-         {"mode", name(graphs)},
-         {"batch", batch},
-         {"context", one.context},
-         {"step_us", seconds * 1e6},
-         {"tokens_per_s", batch / seconds},
-         {"share_of_floor", share}},
-        judged(fmt::format("{} in {}, batch {}, {}", one.title, announced, batch, name(graphs)),
-               fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
-                           batch / seconds, seconds * 1e6, share * 100),
-               at_least(has_target, wanted, share)));
+    report.add_row("decode",
+                   {{"model", one.title},
+                    {"arithmetic", announced},
+                    {"mode", name(graphs)},
+                    {"early", starts_early},
+                    {"batch", batch},
+                    {"context", one.context},
+                    {"step_us", seconds * 1e6},
+                    {"tokens_per_s", batch / seconds},
+                    {"share_of_floor", share}},
+                   judged(fmt::format("{} in {}, batch {}, {}{}", one.title, announced, batch,
+                                      name(graphs), starts_early ? "" : ", not early"),
+                          fmt::format("{:.0f} tokens/s, step {:.0f} us, {:.0f} % of the floor",
+                                      batch / seconds, seconds * 1e6, share * 100),
+                          at_least(has_target, wanted, share)));
   }
 }
 
@@ -197,8 +201,8 @@ void report_rates(StageReport& report, const Rates& rates) {
                               rates.host_gate_s * 1e9, rates.card_gate_s * 1e9));
 }
 
-Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one, const Rates& rates,
-                          Int8Steps& int8_steps) {
+Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
+                          const Rates& rates) {
   using cuda::GraphUse;
   std::map<GraphUse, StepTimes> times;
   for (const GraphUse graphs : {GraphUse::Gated, GraphUse::Plain, GraphUse::None}) {
@@ -206,16 +210,22 @@ Result<void> bench_decode(StageReport& report, Card& card, const BenchCase& one,
     times[graphs] = TRY(time_steps(card, one, mode));
     report_steps(report, one, rates, mode, times[graphs]);
   }
-  for (const KvType kv_type : {KvType::F16, KvType::Q8_0}) {
-    if (!one.is_quantised) continue;
-    const StepMode mode{.arithmetic = Arithmetic::Int8, .kv_type = kv_type};
-    const StepTimes in_int8 = TRY(time_steps(card, one, mode));
-    report_steps(report, one, rates, mode, in_int8);
-    if (kv_type != KvType::F16) continue;
-    for (const auto& [batch, time] : in_int8)
-      int8_steps[one.title][batch] = {floor_bytes(one, kv_type, batch), time.seconds};
-  }
   report_gate_cost(report, one, rates, times);
+  return {};
+}
+
+Result<void> bench_decode_int8(StageReport& report, Card& card, const BenchCase& one,
+                               const Rates& rates, Int8Steps& int8_steps) {
+  for (const StepMode& mode : {StepMode{.arithmetic = Arithmetic::Int8},
+                               StepMode{.arithmetic = Arithmetic::Int8, .starts_early = false},
+                               StepMode{.arithmetic = Arithmetic::Int8, .kv_type = KvType::Q8_0}}) {
+    const StepTimes times = TRY(time_steps(card, one, mode));
+    report_steps(report, one, rates, mode, times);
+    if (mode.kv_type != KvType::F16) continue;
+    for (const auto& [batch, time] : times)
+      int8_steps[{one.mix, mode.starts_early, batch}] = {floor_bytes(one, mode.kv_type, batch),
+                                                         time.seconds};
+  }
   return {};
 }
 

@@ -54,22 +54,50 @@ Result<BenchCase> few_layers(const Settings& settings, Mix mix) {
   BenchCase one = TRY(first_case(settings));
   one.shape.layers = settings.tiny ? 3 : 16;
   one.title = fmt::format("{} {}", settings.tiny ? "tiny" : "7b", name(mix));
+  one.mix = mix;
   if (settings.tiny) one.batches = {1};
   one.file = TRY(write_shape(one.shape, mix, one.file.path));
   return one;
 }
 
+/// A model whose steps in int8 are recorded in `step`, which must outlive it.
+Result<std::unique_ptr<BenchModel>> load_recorded(Card& card, const BenchCase& one,
+                                                  std::uint32_t batch, RecordedStep& step,
+                                                  bool starts_early) {
+  LocalOptions options = one.options(batch);
+  options.arithmetic = Arithmetic::Int8;
+  return BenchModel::load(
+      card,
+      {.rows = rows_of(Arithmetic::Int8),
+       .starts_early = starts_early,
+       .times_recorded = [&step](const cuda::KernelLaunch& launch,
+                                 std::uint16_t layer) { return step.times(launch, layer); }},
+      std::move(options));
+}
+
+/// Counts the launches of a step whose kernels do not start early.
+Result<void> count_late_launches(StageReport& report, Card& card, const BenchCase& one,
+                                 std::uint32_t batch) {
+  RecordedStep step;
+  const auto model = TRY(load_recorded(card, one, batch, step, false));
+  TRY(model->decode(batch, one.context));
+  report.add_row(
+      "launches_not_early",
+      {{"model", one.title},
+       {"batch", batch},
+       {"of_layer", step.of_layer().size()},
+       {"of_step", step.count()}},
+      judged(fmt::format("{} in int8, batch {}, not early: launches of a layer", one.title, batch),
+             fmt::format("{} (of {} layers {})", step.of_layer().size(), one.shape.layers,
+                         step.count()),
+             std::nullopt));
+  return {};
+}
+
 Result<void> time_launches(StageReport& report, Card& card, const BenchCase& one,
                            std::uint32_t batch) {
   RecordedStep step;
-  LocalOptions options = one.options(batch);
-  options.arithmetic = Arithmetic::Int8;
-  const auto model = TRY(BenchModel::load(
-      card,
-      {.rows = rows_of(Arithmetic::Int8),
-       .times_recorded = [&](const cuda::KernelLaunch& launch,
-                             std::uint16_t layer) { return step.times(launch, layer); }},
-      std::move(options)));
+  const auto model = TRY(load_recorded(card, one, batch, step, true));
   const auto seconds = [&] {
     return median_seconds(one.repeats, [&] { return model->decode(batch, one.context); });
   };
@@ -105,9 +133,11 @@ Result<void> check_launches(const Settings& settings, StageReport& report) {
   const std::unique_ptr<Card> card = TRY(Card::open(settings.ordinal));
   for (const Mix mix : {Mix::Q4KM, Mix::Q8}) {
     const BenchCase one = TRY(few_layers(settings, mix));
-    for (const std::uint32_t batch : one.batches)
-      report_failure(report, fmt::format("{} launches, batch {}", one.title, batch),
-                     time_launches(report, *card, one, batch));
+    for (const std::uint32_t batch : one.batches) {
+      const std::string what = fmt::format("{} launches, batch {}", one.title, batch);
+      report_failure(report, what, count_late_launches(report, *card, one, batch));
+      report_failure(report, what, time_launches(report, *card, one, batch));
+    }
     (void)std::remove(one.file.path.c_str());
     if (settings.tiny) break;
   }

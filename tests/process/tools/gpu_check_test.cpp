@@ -97,7 +97,7 @@ void check_answers(const Json& answers) {
   for (const char* way : {"single", "graphs", "prompt"}) CHECK(bits.at("differing").at(way) == 0);
   REQUIRE(bits.at("int8").size() == 1);
   CHECK(bits.at("int8").at(0).at("model") == "stories260K-q8_0");
-  for (const char* way : {"single", "graphs", "prompt"})
+  for (const char* way : {"single", "graphs", "prompt", "graphs_not_early"})
     CHECK(bits.at("int8").at(0).at("differing").at(way) == 0);
   CHECK(bits.at("q8_0_keys").at("model") == "kq-llama-q4_k_m");
   for (const char* way : {"single", "graphs", "prompt"})
@@ -118,8 +118,8 @@ void check_answers(const Json& answers) {
   CHECK(answers.at(3).at("numbers").at("matmul").size() == 56);
   for (const Json& one : answers.at(3).at("numbers").at("matmul")) CHECK(one.at("gb_per_s") > 0);
   const Json speed = answers.at(4).at("numbers");
-  // Two batches: three ways in f16, one in int8, one in int8 with keys in q8_0.
-  CHECK(speed.at("decode").size() == 10);
+  // Two batches: three ways in f16; of two formats two in int8, one in int8 with keys in q8_0.
+  CHECK(speed.at("decode").size() == 18);
   CHECK(speed.at("decode").back().at("arithmetic") == "int8+q8_0");
   for (const Json& one : speed.at("decode")) CHECK(one.at("share_of_floor") > 0);
   for (const Json& one : speed.at("prefill")) CHECK(one.at("share_of_rate") > 0);
@@ -136,6 +136,11 @@ void check_stages(const Json& report) {
   CHECK(numbers_of(report, "kills").at("processes_share_memory") == true);
   const Json launches = numbers_of(report, "launches").at("launches").at(0);
   CHECK(launches.at("of_layer") == launches.at("times").size());
+  // The values of this file have a format of their own, so they take one more launch.
+  CHECK(launches.at("of_layer") == 6);
+  CHECK(numbers_of(report, "launches").at("launches_not_early").at(0).at("of_layer") == 8);
+  const Json fits = numbers_of(report, "speed").at("fit");
+  CHECK(fits.size() == 4);  // two batches, early and not
   CHECK(launches.at("of_step") > 2 * launches.at("times").size());
   const Json probed = numbers_of(report, "probe");
   CHECK(probed.at("conditional_nodes") == true);
