@@ -65,4 +65,19 @@ TEST_CASE("cuda backend: a stop between any two early launches leaves the next s
   }
 }
 
+#if LEASEHOLD_CUDA_EDGE_DATA
+TEST_CASE("cuda backend: an early launch of a graph reads nothing that launches before it write") {
+  DecodeRig plain({.graphs = cuda::GraphUse::None, .starts_early = false}, MatrixLayout::RowGroups);
+  plain.step();
+  DecodeRig rig({.segment_layers = 2}, MatrixLayout::RowGroups);
+  fake_cuda_hide_unfinished(true);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(rig.step().live == 0b111);
+    CHECK(rig.all_logits() == plain.all_logits());
+  }
+  fake_cuda_hide_unfinished(false);
+  CHECK(rig.backend->graph_count() == 1);
+}
+#endif
+
 }  // namespace leasehold::testing
