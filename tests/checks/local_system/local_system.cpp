@@ -39,6 +39,7 @@ Result<void> LocalSystem::start_broker(StartOptions options, Duration timeout) {
     TRY(check_broker());
     if (auto view = BrokerView::connect(programs_.broker_socket())) {
       view_.emplace(*std::move(view));
+      (void)view_->status();  // the broker closes a connection that makes no call in 10 s
       return {};
     }
     TRY(pause());
