@@ -1,7 +1,8 @@
 /// Collects what the peers of this thread send, so that many lines take one system call.
 ///
 /// Lifetime: a local variable; nothing is sent before it ends, except what exceeds 64 KiB of a
-/// peer. Inside another batch it does nothing. Threads: one.
+/// peer, and the lines of a peer that is closed. Inside another batch it does nothing. Threads:
+/// one.
 #pragma once
 
 #include <memory>
