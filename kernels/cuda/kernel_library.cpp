@@ -81,6 +81,25 @@ bool KernelLibrary::waits_for_previous() {
          major >= 9 && code >= kFirstWithWait;
 }
 
+/// Also asks for as much shared memory of an SM as the card has, instead of cache: blocks of the
+/// next kernel may share the SM, and a change of this share between kernels would wait for them.
+Result<void> KernelLibrary::allow_shared(Entry& entry, const char* name,
+                                         std::uint32_t shared_bytes) const {
+  const Driver& driver = context_->driver();
+  TRY(check(
+      driver,
+      driver.cuFuncSetAttribute(entry.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                static_cast<int>(shared_bytes)),
+      fmt::format("reserving {} bytes of shared memory for {}", shared_bytes, name)));
+  TRY(check(
+      driver,
+      driver.cuFuncSetAttribute(entry.function, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                CU_SHAREDMEM_CARVEOUT_MAX_SHARED),
+      fmt::format("preferring shared memory to cache for {}", name)));
+  entry.allowed_shared_bytes = shared_bytes;
+  return {};
+}
+
 Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_bytes) {
   auto found = functions_.find(name);
   if (found == functions_.end()) {
@@ -88,14 +107,7 @@ Result<CUfunction> KernelLibrary::find(const char* name, std::uint32_t shared_by
     found = functions_.emplace(name, entry).first;
   }
   Entry& entry = found->second;
-  if (shared_bytes > entry.allowed_shared_bytes) {
-    TRY(check(context_->driver(),
-              context_->driver().cuFuncSetAttribute(entry.function,
-                                                    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                    static_cast<int>(shared_bytes)),
-              fmt::format("reserving {} bytes of shared memory for {}", shared_bytes, name)));
-    entry.allowed_shared_bytes = shared_bytes;
-  }
+  if (shared_bytes > entry.allowed_shared_bytes) TRY(allow_shared(entry, name, shared_bytes));
   return entry.function;
 }
 

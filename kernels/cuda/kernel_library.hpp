@@ -39,6 +39,7 @@ class KernelLibrary {
 
   explicit KernelLibrary(const Context& context) : context_(&context) {}
   Result<Entry> look_up(const char* name) const;
+  Result<void> allow_shared(Entry& entry, const char* name, std::uint32_t shared_bytes) const;
 
   const Context* context_;
   bool has_conditional_gate_ = false;

@@ -94,7 +94,9 @@ TEST_CASE("cuda backend: an image that does not load for another reason names it
 TEST_CASE("cuda backend: a kernel's static shared memory counts towards the default limit") {
   cuda::KernelLibrary library = required(cuda::KernelLibrary::load(test_card()));
   constexpr std::uint32_t kBeyond = 48 * 1024 - 64;  // part of the 48 KiB is static
+  const std::uint64_t set_before = fake_cuda_call_count("cuFuncSetAttribute");
   const CUfunction function = required(library.find("lh_rms_norm", kBeyond));
+  CHECK(fake_cuda_call_count("cuFuncSetAttribute") - set_before == 2);  // and prefers it to cache
   int allowed = 0;
   REQUIRE(test_card().driver().cuFuncGetAttribute(
               &allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, function) == CUDA_SUCCESS);
