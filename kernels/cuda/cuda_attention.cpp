@@ -3,13 +3,6 @@
 #include "kernels/cuda/device/attention_params.hpp"
 
 namespace leasehold::cuda {
-namespace {
-
-/// The number of blocks of one query that an SM holds at once; shared memory limits it.
-constexpr std::uint32_t kBlocksPerSm = 4;
-
-}  // namespace
-
 Result<CudaAttention> CudaAttention::create(CudaResources& cuda) {
   AttentionArgs largest{};
   largest.layout.head_dim = cuda.limits.head_dim;
@@ -51,7 +44,7 @@ AttentionPlanInput CudaAttention::plan_input(const AttentionArgs& args) const {
           .longest = cuda_.runner->longest(),
           .has_multi_row = cuda_.runner->has_multi_row(),
           .n_runs = cuda_.runner->n_runs(),
-          .blocks_at_once = kBlocksPerSm * cuda_.card.n_sms,
+          .n_sms = cuda_.card.n_sms,
           .max_shared_bytes = cuda_.card.max_shared_bytes,
           .counters = cuda_.blocks.counters(),
           .n_counters = cuda_.blocks.n_counters()};

@@ -13,7 +13,10 @@
 
 namespace leasehold::device {
 
-/// Threads per query. Each thread handles one key, or two elements of each span of the values.
+/// The threads of the kernel for one query (query_partition.cuh).
+inline constexpr std::uint32_t kQueryThreads = 256;
+/// Threads per query of other kernels. Each handles one key, or two elements of each span of the
+/// values.
 inline constexpr std::uint32_t kThreadsPerQuery = 64;
 inline constexpr std::uint32_t kValueSpan = 2 * kThreadsPerQuery;
 /// The most spans of a value, and those of wide heads, which have kernels of their own.
@@ -76,8 +79,10 @@ struct AttentionParams {
   std::uint32_t heads_per_tile;
   std::uint32_t tiles_per_kv_head;
   std::uint32_t rows_per_tile;
-  std::uint32_t tile_positions;  ///< Keys or values in shared memory at a time: 4, 8, …, 64.
-  std::uint32_t window;          ///< The most positions that a row reads; 0: all.
+  /// Keys or values in a buffer in shared memory: 4, 8, …, 64; 32, …, 256 for one query.
+  std::uint32_t tile_positions;
+  std::uint32_t n_buffers;  ///< 2; 1: the values of one query overwrite its keys.
+  std::uint32_t window;     ///< The most positions that a row reads; 0: all.
   float scale;
   float softcap;  ///< 0: none.
 };

@@ -2,31 +2,33 @@
 #include "kernels/cuda/device/attention/attention_merge.cuh"
 #include "kernels/cuda/device/attention/attention_partition.cuh"
 #include "kernels/cuda/device/attention/prompt_values.cuh"
+#include "kernels/cuda/device/attention/query_partition.cuh"
 
 namespace leasehold::device {
 
 /// One block per tile. See attend_partition for the parameters.
-template <class Stored, int kTile, int kQueriesPerThread, bool kByFour = false,
-          std::uint32_t kPairSpans = kSpans>
+template <class Stored, int kTile, int kQueriesPerThread, std::uint32_t kPairSpans = kSpans>
 __device__ __forceinline__ void attend(const AttentionParams& p) {
   const AttentionTile tile = tile_of_block(p);
   if (tile.n_rows == 0) return;
   if (!block_row_is_live(p.gate, tile.row)) return;
   const AttentionShared shared = shared_of<kTile>(p);
-  attend_partition<Stored, kTile, kQueriesPerThread, kByFour, kPairSpans>(
+  attend_partition<Stored, kTile, kQueriesPerThread, kPairSpans>(
       p, tile, shared, {}, [&] { load_queries(p, tile, kTile, shared.queries); });
 }
 
+template <class Stored>
+__device__ __forceinline__ void attend_one(const AttentionParams& p) {
+  const AttentionTile tile = tile_of_block(p);
+  if (tile.n_rows == 0) return;
+  if (!block_row_is_live(p.gate, tile.row)) return;
+  const AttentionShared shared = shared_of<1>(p);
+  attend_query<Stored>(p, tile, shared, {}, [&] { load_queries(p, tile, 1, shared.queries); });
+}
+
 /// Grid: partitions, head tiles, tiles of rows. Variants for one query and for up to four or eight.
-/// The second variant for one query uses more threads, for grids with few blocks.
-LEASEHOLD_KERNEL(lh_attention_f16_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
-  attend<std::uint16_t, 1, 1, true>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_f32_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
-  attend<float, 1, 1, true>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_f16_q1, AttentionParams, 1 * kThreadsPerQuery) {
-  attend<std::uint16_t, 1, 1>(p);
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_f16_q1, AttentionParams, kQueryThreads, 3) {
+  attend_one<std::uint16_t>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_f16_q4, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::uint16_t, 4, 1>(p);
@@ -34,8 +36,8 @@ LEASEHOLD_KERNEL(lh_attention_f16_q4, AttentionParams, 4 * kThreadsPerQuery) {
 LEASEHOLD_KERNEL(lh_attention_f16_q8, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::uint16_t, 8, 2>(p);
 }
-LEASEHOLD_KERNEL(lh_attention_f32_q1, AttentionParams, 1 * kThreadsPerQuery) {
-  attend<float, 1, 1>(p);
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_f32_q1, AttentionParams, kQueryThreads, 3) {
+  attend_one<float>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_f32_q4, AttentionParams, 4 * kThreadsPerQuery) {
   attend<float, 4, 1>(p);
@@ -43,11 +45,8 @@ LEASEHOLD_KERNEL(lh_attention_f32_q4, AttentionParams, 4 * kThreadsPerQuery) {
 LEASEHOLD_KERNEL(lh_attention_f32_q8, AttentionParams, 4 * kThreadsPerQuery) {
   attend<float, 8, 2>(p);
 }
-LEASEHOLD_KERNEL(lh_attention_q8_0_q1_wide, AttentionParams, 4 * kThreadsPerQuery) {
-  attend<std::int8_t, 1, 1, true>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_q8_0_q1, AttentionParams, 1 * kThreadsPerQuery) {
-  attend<std::int8_t, 1, 1>(p);
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_q8_0_q1, AttentionParams, kQueryThreads, 3) {
+  attend_one<std::int8_t>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_q8_0_q4, AttentionParams, 4 * kThreadsPerQuery) {
   attend<std::int8_t, 4, 1>(p);
@@ -59,13 +58,13 @@ LEASEHOLD_KERNEL(lh_attention_q8_0_q8, AttentionParams, 4 * kThreadsPerQuery) {
 /// The kernels of wide heads, and of prompts on cards whose shared memory cannot hold the register
 /// tile.
 LEASEHOLD_KERNEL(lh_attention_f16_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
-  attend<std::uint16_t, 8, 2, false, kWideSpans>(p);
+  attend<std::uint16_t, 8, 2, kWideSpans>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_f32_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
-  attend<float, 8, 2, false, kWideSpans>(p);
+  attend<float, 8, 2, kWideSpans>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_q8_0_q8_heads, AttentionParams, 4 * kThreadsPerQuery) {
-  attend<std::int8_t, 8, 2, false, kWideSpans>(p);
+  attend<std::int8_t, 8, 2, kWideSpans>(p);
 }
 
 template <class Stored>
@@ -75,7 +74,7 @@ __device__ __forceinline__ void attend_rows(const AttentionParams& p) {
   if (!block_row_is_live(p.gate, tile.row)) return;
   if (tile.n_queries() > kMaxTileQueries) return attend_prompt<Stored>(p, tile);
   const AttentionShared shared = shared_of<kMaxTileQueries>(p);
-  attend_partition<Stored, kMaxTileQueries, 4, false, kSpans>(
+  attend_partition<Stored, kMaxTileQueries, 4, kSpans>(
       p, tile, shared, {}, [&] { load_queries(p, tile, kMaxTileQueries, shared.queries); });
 }
 

@@ -1,7 +1,7 @@
 /// Attention of a decode step in one launch, with the reference's bits: the heads of the rows, the
 /// append, partitions, their merge, and the form that the next matmul reads.
 #include "kernels/cuda/device/attention/attention_merge.cuh"
-#include "kernels/cuda/device/attention/attention_partition.cuh"
+#include "kernels/cuda/device/attention/query_partition.cuh"
 #include "kernels/cuda/device/int8/int8_rows.cuh"
 
 namespace leasehold::device {
@@ -35,7 +35,7 @@ __device__ __forceinline__ void prepare_tile(const DecodeAttentionParams& p,
   }
 }
 
-template <class Stored, int kTile, int kQueriesPerThread, bool kByFour>
+template <class Stored, int kTile, int kQueriesPerThread>
 __device__ __forceinline__ void score_tile(const DecodeAttentionParams& p,
                                            const AttentionTile& tile) {
   const AttentionShared shared = shared_of<kTile, 2>(p.attention);
@@ -43,8 +43,12 @@ __device__ __forceinline__ void score_tile(const DecodeAttentionParams& p,
   const bool has_newest =
       p.heads.n_kv_heads > 0 && tile.partition == position / kPartitionPositions;
   const NewestRows newest{has_newest ? shared.newest : nullptr, position % kPartitionPositions};
-  attend_partition<Stored, kTile, kQueriesPerThread, kByFour, kSpans>(
-      p.attention, tile, shared, newest, [&] { prepare_tile<kTile>(p, tile, shared, has_newest); });
+  const auto fill = [&] { prepare_tile<kTile>(p, tile, shared, has_newest); };
+  if constexpr (kTile == 1)
+    attend_query<Stored>(p.attention, tile, shared, newest, fill);
+  else
+    attend_partition<Stored, kTile, kQueriesPerThread, kSpans>(p.attention, tile, shared, newest,
+                                                               fill);
 }
 
 /// Run by the row's last block: stores the row, or zeros if a block found it dead.
@@ -70,13 +74,13 @@ __device__ __forceinline__ void finish_row(const DecodeAttentionParams& p, std::
 
 /// A block whose row is dead touches none of the row's memory, but arrives, so that counters return
 /// to zero. Blocks of partitions that the row does not read do not arrive.
-template <class Stored, int kTile, int kQueriesPerThread, bool kByFour = false>
+template <class Stored, int kTile, int kQueriesPerThread>
 __device__ __forceinline__ void attend_row(const DecodeAttentionParams& p) {
   const AttentionTile tile = tile_of_block(p.attention);
   if (tile.n_rows == 0) return;
   const RowState state = block_row_state(p.attention.gate, tile.row);
   if (state == RowState::Stopped) return;
-  if (state == RowState::Live) score_tile<Stored, kTile, kQueriesPerThread, kByFour>(p, tile);
+  if (state == RowState::Live) score_tile<Stored, kTile, kQueriesPerThread>(p, tile);
   const PartitionRange partitions =
       partitions_read(p.attention.gate.rows[tile.row].position, p.attention.window);
   const Arrival arrival =
@@ -85,22 +89,13 @@ __device__ __forceinline__ void attend_row(const DecodeAttentionParams& p) {
 }
 
 /// Grid: partitions, head tiles, rows, like the kernels of partitions.
-LEASEHOLD_KERNEL(lh_attention_decode_f16_q1_wide, DecodeAttentionParams, 4 * kThreadsPerQuery) {
-  attend_row<std::uint16_t, 1, 1, true>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_decode_f32_q1_wide, DecodeAttentionParams, 4 * kThreadsPerQuery) {
-  attend_row<float, 1, 1, true>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_decode_q8_0_q1_wide, DecodeAttentionParams, 4 * kThreadsPerQuery) {
-  attend_row<std::int8_t, 1, 1, true>(p);
-}
-LEASEHOLD_KERNEL(lh_attention_decode_f16_q1, DecodeAttentionParams, 1 * kThreadsPerQuery) {
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_decode_f16_q1, DecodeAttentionParams, kQueryThreads, 3) {
   attend_row<std::uint16_t, 1, 1>(p);
 }
-LEASEHOLD_KERNEL(lh_attention_decode_f32_q1, DecodeAttentionParams, 1 * kThreadsPerQuery) {
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_decode_f32_q1, DecodeAttentionParams, kQueryThreads, 3) {
   attend_row<float, 1, 1>(p);
 }
-LEASEHOLD_KERNEL(lh_attention_decode_q8_0_q1, DecodeAttentionParams, 1 * kThreadsPerQuery) {
+LEASEHOLD_KERNEL_RESIDENT(lh_attention_decode_q8_0_q1, DecodeAttentionParams, kQueryThreads, 3) {
   attend_row<std::int8_t, 1, 1>(p);
 }
 LEASEHOLD_KERNEL(lh_attention_decode_f16_q4, DecodeAttentionParams, 4 * kThreadsPerQuery) {

@@ -1,6 +1,8 @@
 #include "kernels/cuda/plan/attention_plan.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "common/expects.hpp"
 #include "kernels/cuda/device/attention_params.hpp"
@@ -10,21 +12,20 @@
 namespace leasehold::cuda {
 namespace {
 
-/// Shared memory that a block gets on every card without opting in, minus the static part. On sm_90
-/// four such blocks fit on an SM.
-constexpr std::uint32_t kSharedBytes = 48 * 1024 - 512;
-constexpr std::uint32_t kMaxTilePositions = 64;
-/// Static shared memory of the register tile, and positions for which half of its warps have keys.
-constexpr std::uint32_t kRegisterTileStaticBytes = 6144;
-constexpr std::uint32_t kMinRegisterTilePositions = 32;
-/// Eight positions of Q8_0 have whole words of scales; wide heads in F32 have room for four.
-constexpr std::uint32_t kMinTilePositions = 8;
-constexpr std::uint32_t kMinTilePositionsF32 = 4;
+/// Shared memory that a block gets on every card without opting in. On sm_90 four such blocks fit
+/// on an SM.
+constexpr std::uint32_t kSharedBytes = 48 * 1024;
+/// The most blocks of one query per SM with which heads do not share a block.
+constexpr std::uint32_t kQueryBlocksAtOnce = 4;
 /// Threads of a block that merges part of a row: as many as its heads need, four elements per
 /// thread.
 constexpr std::uint32_t kMergeThreads = 128;
 /// acc is aligned to 16 bytes.
 constexpr std::uint64_t kGrainFloats = 4;
+
+constexpr std::uint64_t block_count(const GridSize& grid) {
+  return std::uint64_t{grid.x} * grid.y * grid.z;
+}
 
 std::uint64_t partials_per_row(const AttentionArgs& args, std::uint32_t longest) {
   return std::uint64_t{args.n_heads} * partition_count(longest);
@@ -70,20 +71,18 @@ struct AttentionKernel {
   std::uint32_t threads;
   StoredTypeNames partitions;
   StoredTypeNames decode = {};
-  std::uint32_t pair_padding = 0;  ///< Floats between two pairs of elements of the queries.
+  std::uint32_t pair_padding = 0;     ///< Floats between two pairs of elements of the queries.
+  std::uint32_t static_bytes = 512;   ///< Shared memory besides that of a launch, at most.
+  std::uint32_t scale_positions = 0;  ///< Positions whose values' scales are apart from buffers.
 };
 constexpr std::uint32_t kThreadsPerQuery = device::kThreadsPerQuery;
 constexpr AttentionKernel kOne{
-    1,
-    kThreadsPerQuery,
-    {"lh_attention_f16_q1", "lh_attention_f32_q1", "lh_attention_q8_0_q1"},
-    {"lh_attention_decode_f16_q1", "lh_attention_decode_f32_q1", "lh_attention_decode_q8_0_q1"}};
-constexpr AttentionKernel kOneWide{
-    1,
-    4 * kThreadsPerQuery,
-    {"lh_attention_f16_q1_wide", "lh_attention_f32_q1_wide", "lh_attention_q8_0_q1_wide"},
-    {"lh_attention_decode_f16_q1_wide", "lh_attention_decode_f32_q1_wide",
-     "lh_attention_decode_q8_0_q1_wide"}};
+    .queries = 1,
+    .threads = device::kQueryThreads,
+    .partitions = {"lh_attention_f16_q1", "lh_attention_f32_q1", "lh_attention_q8_0_q1"},
+    .decode = {"lh_attention_decode_f16_q1", "lh_attention_decode_f32_q1",
+               "lh_attention_decode_q8_0_q1"},
+    .scale_positions = kPartitionPositions};
 constexpr AttentionKernel kFour{
     4,
     4 * kThreadsPerQuery,
@@ -99,7 +98,8 @@ constexpr AttentionKernel kRegisterTile{
     .threads = device::kPromptThreads,
     .partitions = {"lh_attention_f16_prompt", "lh_attention_f32_prompt",
                    "lh_attention_q8_0_prompt"},
-    .pair_padding = device::kPromptPairStride - 2 * device::kPromptQueries};
+    .pair_padding = device::kPromptPairStride - 2 * device::kPromptQueries,
+    .static_bytes = 6144};
 constexpr AttentionKernel kEightOfWideHeads{
     8,
     4 * kThreadsPerQuery,
@@ -113,54 +113,83 @@ struct TileShape {
   const AttentionKernel& kernel;
 };
 
+/// The buffers of keys and values.
+struct Buffers {
+  std::uint32_t positions;
+  std::uint32_t count;
+};
+/// A kernel of one query holds a whole partition of keys, with buffers of their own for values if
+/// blocks have an SM each. Else several blocks share an SM, so that one computes while others copy.
+constexpr Buffers kQueryBuffers[] = {{kPartitionPositions, 1}, {128, 1}, {64, 1}, {32, 1}};
+constexpr Buffers kQueryAndValueBuffers[] = {{kPartitionPositions, 2}};
+constexpr std::uint32_t kQueryBlocksPerSm = 3;
+constexpr Buffers kRegisterTileBuffers[] = {{64, 2}, {32, 2}};
+/// Eight positions of Q8_0 have whole words of scales; wide heads in F32 have room for four.
+constexpr Buffers kSpanBuffers[] = {{64, 2}, {32, 2}, {16, 2}, {8, 2}, {4, 2}};
+
 /// The shared memory of a block: queries, the newest key and value if it prepares them, scores, and
-/// two buffers of keys or values.
+/// buffers of keys or values.
 struct BlockShape {
   const AttentionKernel& kernel;
   std::uint32_t newest;  ///< Rows of `queries`' width.
 
-  std::uint32_t shared_bytes(const KvLayer& layout, std::uint32_t positions) const {
+  std::uint32_t shared_bytes(const KvLayer& layout, const Buffers& buffers) const {
     const std::uint32_t width = 8 * device::octets(layout.head_dim);
     const std::uint32_t floats = (kernel.queries + newest) * width +
                                  kernel.pair_padding * width / 2 +
                                  kernel.queries * kPartitionPositions;
-    return floats * 4 + 2 * positions * device::kv_position_bytes(layout.head_dim, layout.type);
+    return floats * 4 +
+           buffers.count * buffers.positions *
+               device::kv_position_bytes(layout.head_dim, layout.type) +
+           kernel.scale_positions * device::kv_scales_bytes(layout.head_dim, layout.type);
   }
-  /// The most positions, from `least` on, with which a block fits; 0: it does not fit.
-  std::uint32_t most_positions(const KvLayer& layout, std::uint32_t least,
-                               std::uint32_t max_bytes) const {
-    std::uint32_t positions = kMaxTilePositions;
-    while (positions >= least && shared_bytes(layout, positions) > max_bytes) positions /= 2;
-    return positions >= least ? positions : 0;
+  /// The first of `choices` with which a block has at most `max_bytes`.
+  std::optional<Buffers> first_fit(const KvLayer& layout, std::span<const Buffers> choices,
+                                   std::uint32_t max_bytes) const {
+    const auto fits = [&](const Buffers& buffers) {
+      return shared_bytes(layout, buffers) + kernel.static_bytes <= max_bytes;
+    };
+    const auto found = std::ranges::find_if(choices, fits);
+    return found == choices.end() ? std::nullopt : std::optional(*found);
   }
 };
 
-/// Positions in each buffer of a block of the register tile; 0 if the card has no room for it.
-std::uint32_t register_tile_positions(const AttentionArgs& args, const AttentionPlanInput& input) {
-  if (input.max_shared_bytes < kRegisterTileStaticBytes) return 0;
-  return BlockShape{kRegisterTile, 0}.most_positions(
-      args.layout, kMinRegisterTilePositions, input.max_shared_bytes - kRegisterTileStaticBytes);
+std::optional<Buffers> register_tile_buffers(const AttentionArgs& args,
+                                             const AttentionPlanInput& input) {
+  return BlockShape{kRegisterTile, 0}.first_fit(args.layout, kRegisterTileBuffers,
+                                                input.max_shared_bytes);
 }
 
-/// Positions in each buffer of a block.
-std::uint32_t tile_positions(const BlockShape& block, const AttentionArgs& args,
-                             const AttentionPlanInput& input) {
-  if (&block.kernel == &kRegisterTile) return register_tile_positions(args, input);
-  const bool is_f32 = args.layout.type == KvType::F32;
-  const std::uint32_t positions = block.most_positions(
-      args.layout, is_f32 ? kMinTilePositionsF32 : kMinTilePositions, kSharedBytes);
-  ensures(positions > 0, "a block fits every card");
-  return positions;
+/// `n_blocks` blocks of one query.
+std::optional<Buffers> query_buffers(const BlockShape& block, const KvLayer& layout,
+                                     const AttentionPlanInput& input, std::uint64_t n_blocks) {
+  const std::uint32_t most = input.max_shared_bytes;
+  std::optional<Buffers> buffers;
+  if (n_blocks <= input.n_sms) buffers = block.first_fit(layout, kQueryAndValueBuffers, most);
+  if (!buffers) buffers = block.first_fit(layout, kQueryBuffers, most / kQueryBlocksPerSm);
+  return buffers ? buffers : block.first_fit(layout, kQueryBuffers, most);
+}
+
+/// The buffers of a block of a launch of `n_blocks` blocks.
+Buffers buffers_of(const BlockShape& block, const AttentionArgs& args,
+                   const AttentionPlanInput& input, std::uint64_t n_blocks) {
+  const std::optional<Buffers> buffers =
+      &block.kernel == &kOne            ? query_buffers(block, args.layout, input, n_blocks)
+      : &block.kernel == &kRegisterTile ? register_tile_buffers(args, input)
+                                        : block.first_fit(args.layout, kSpanBuffers, kSharedBytes);
+  ensures(buffers.has_value(), "a block fits every card");
+  return *buffers;
 }
 
 TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
                      std::uint64_t n_partitions_of_all_rows) {
   const std::uint32_t group = args.n_heads / args.layout.n_kv_heads;
   const bool has_wide_heads = args.layout.head_dim > device::kSpans * device::kValueSpan;
-  const bool has_few_tiles = n_partitions_of_all_rows * args.n_heads <= input.blocks_at_once;
-  if (!has_wide_heads && !input.has_multi_row && has_few_tiles) return {1, group, 1, kOneWide};
+  const bool has_few_tiles =
+      n_partitions_of_all_rows * args.n_heads <= kQueryBlocksAtOnce * input.n_sms;
+  if (!has_wide_heads && !input.has_multi_row && has_few_tiles) return {1, group, 1, kOne};
   const bool has_register_tile =
-      input.has_multi_row && !has_wide_heads && register_tile_positions(args, input) > 0;
+      input.has_multi_row && !has_wide_heads && register_tile_buffers(args, input).has_value();
   const std::uint32_t queries = has_register_tile ? kRegisterTile.queries : device::kMaxTileQueries;
   const std::uint32_t tiles = blocks_for(group, queries);
   const std::uint32_t heads = blocks_for(group, tiles);
@@ -173,7 +202,7 @@ TileShape tile_shape(const AttentionArgs& args, const AttentionPlanInput& input,
 device::AttentionParams partition_params(const PlanContext& context, const AttentionArgs& args,
                                          const AttentionPlanInput& input,
                                          const device::AttentionPartials& partials,
-                                         const TileShape& tile, std::uint32_t positions) {
+                                         const TileShape& tile, const Buffers& buffers) {
   return {.gate = context.gate,
           .kv = device::KvAddressing::of(args.layout, input.tables),
           .partials = partials,
@@ -185,7 +214,8 @@ device::AttentionParams partition_params(const PlanContext& context, const Atten
           .heads_per_tile = tile.heads,
           .tiles_per_kv_head = tile.tiles_per_kv_head,
           .rows_per_tile = tile.rows,
-          .tile_positions = positions,
+          .tile_positions = buffers.positions,
+          .n_buffers = buffers.count,
           .window = args.window,
           .scale = args.scale,
           .softcap = args.softcap};
@@ -220,14 +250,15 @@ KernelLaunch plan_partitions(const PlanContext& context, const AttentionArgs& ar
   const TileShape tile =
       tile_shape(args, input, std::uint64_t{partials.n_partitions} * partials.n_rows);
   const BlockShape block{tile.kernel, 0};
-  const std::uint32_t positions = tile_positions(block, args, input);
-  return {
-      .kernel = tile.kernel.partitions.of(layout.type),
-      .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head,
-               std::min(partials.n_rows, blocks_for(partials.n_rows, tile.rows) + input.n_runs)},
-      .block_threads = tile.kernel.threads,
-      .shared_bytes = block.shared_bytes(layout, positions),
-      .params = KernelParams(partition_params(context, args, input, partials, tile, positions))};
+  const GridSize grid{
+      partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head,
+      std::min(partials.n_rows, blocks_for(partials.n_rows, tile.rows) + input.n_runs)};
+  const Buffers buffers = buffers_of(block, args, input, block_count(grid));
+  return {.kernel = tile.kernel.partitions.of(layout.type),
+          .grid = grid,
+          .block_threads = tile.kernel.threads,
+          .shared_bytes = block.shared_bytes(layout, buffers),
+          .params = KernelParams(partition_params(context, args, input, partials, tile, buffers))};
 }
 
 KernelLaunch plan_merge(const PlanContext& context, const AttentionArgs& args,
@@ -291,19 +322,20 @@ KernelLaunch plan_decode_attention(const PlanContext& context,
   const TileShape tile =
       tile_shape(args, input, std::uint64_t{partials.n_partitions} * context.n_rows);
   const BlockShape block{tile.kernel, 2};
-  const std::uint32_t positions = tile_positions(block, args, input);
-  return {
-      .kernel = tile.kernel.decode.of(layout.type),
-      .grid = {partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head, context.n_rows},
-      .block_threads = tile.kernel.threads,
-      .shared_bytes =
-          std::max(block.shared_bytes(layout, positions), device::merge_shared_bytes(args.n_heads)),
-      .params = KernelParams(device::DecodeAttentionParams{
-          .attention = partition_params(context, args, input, partials, tile, positions),
-          .heads = heads,
-          .merge = merge_params(context, args, input, partials, args.n_heads),
-          .rounded = input.prepared.rounded,
-          .counters = input.counters})};
+  const GridSize grid{partials.n_partitions, layout.n_kv_heads * tile.tiles_per_kv_head,
+                      context.n_rows};
+  const Buffers buffers = buffers_of(block, args, input, block_count(grid));
+  return {.kernel = tile.kernel.decode.of(layout.type),
+          .grid = grid,
+          .block_threads = tile.kernel.threads,
+          .shared_bytes = std::max(block.shared_bytes(layout, buffers),
+                                   device::merge_shared_bytes(args.n_heads)),
+          .params = KernelParams(device::DecodeAttentionParams{
+              .attention = partition_params(context, args, input, partials, tile, buffers),
+              .heads = heads,
+              .merge = merge_params(context, args, input, partials, args.n_heads),
+              .rounded = input.prepared.rounded,
+              .counters = input.counters})};
 }
 
 }  // namespace leasehold::cuda

@@ -25,10 +25,8 @@ struct AttentionPlanInput {
   std::uint32_t longest = 0;
   /// Some sequence has several rows, which share the keys and values they read.
   bool has_multi_row = false;
-  std::uint32_t n_runs = 0;  ///< Runs of rows of one sequence, if has_multi_row.
-  /// Blocks that the card runs at once. If a block for each head stays within this number, each
-  /// block gets more threads.
-  std::uint32_t blocks_at_once = 0;
+  std::uint32_t n_runs = 0;                    ///< Runs of rows of one sequence, if has_multi_row.
+  std::uint32_t n_sms = 0;                     ///< Decides how many heads share a block.
   std::uint32_t max_shared_bytes = 64 * 1024;  ///< Per block that requests it.
   PreparedRows prepared = {};    ///< A second output for the next matmul; pairs make tiles only.
   const float* sinks = nullptr;  ///< args.sinks on the device, or null.

@@ -82,9 +82,9 @@ __device__ __forceinline__ Spans<Stored> spans_of(const AttentionParams& p,
 }
 
 /// Computes the tile's partial results. A block has kTile queries, a thread kQueriesPerThread of
-/// them. With kByFour, four threads compute one key of the only query. A value has up to kPairSpans
-/// spans. `fill_queries` fills `shared.queries`, and the newest rows, while keys are copied.
-template <class Stored, int kTile, int kQueriesPerThread, bool kByFour, std::uint32_t kPairSpans,
+/// them. A value has up to kPairSpans spans. `fill_queries` fills `shared.queries`, and the newest
+/// rows, while keys are copied.
+template <class Stored, int kTile, int kQueriesPerThread, std::uint32_t kPairSpans,
           class FillQueries>
 __device__ __forceinline__ void attend_partition(const AttentionParams& p,
                                                  const AttentionTile& tile,
@@ -100,12 +100,8 @@ __device__ __forceinline__ void attend_partition(const AttentionParams& p,
   const std::uint32_t n = spans.per_plane();
   for (std::uint32_t i = 0; i < n; ++i) {
     spans.wait_for(i);
-    if constexpr (kByFour) {
-      score_keys_by_four<Stored>(p, shared, spans.at(i), spans.buffer(i));
-    } else {
-      score_keys<Stored, kTile, kQueriesPerThread>(p, shared, tile.n_queries(), spans.at(i),
-                                                   spans.buffer(i));
-    }
+    score_keys<Stored, kTile, kQueriesPerThread>(p, shared, tile.n_queries(), spans.at(i),
+                                                 spans.buffer(i));
   }
   __syncthreads();
   softmax_weights(p, tile, shared.scores);

@@ -1,8 +1,7 @@
 /// Scores of a partition's keys and their exponentials, with the reference's bits.
 ///
-/// One thread, or four neighbouring lanes of a warp, computes the product of a key and a query. The
-/// 32 sums of ordered_dot form four groups of eight. Group g adds the octets g, g + 4, ... of the
-/// row, so the groups are computed one after another, or by different lanes.
+/// One thread computes the product of a key and a query. The 32 sums of ordered_dot form four
+/// groups of eight, one after another: group g adds the octets g, g + 4, ... of the row.
 #pragma once
 
 #include "kernels/cuda/device/attention/kv_rows.cuh"
@@ -59,31 +58,12 @@ __device__ __forceinline__ void dots(const KvRows<Stored>& key, const float* que
   }
 }
 
-/// ordered_dot of one query with the key, computed by four neighbouring lanes: lane k adds octets
-/// k, k + 4, ... The whole warp calls it; each lane returns the result.
-template <class Stored>
-__device__ __forceinline__ float dot_by_four_lanes(const KvRows<Stored>& key, const float* query,
-                                                   std::uint32_t n_octets) {
-  float lanes[1][8] = {};
-  add_octets(key, query, n_octets, lane_of_warp() % 4, lanes);
-#pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    lanes[0][j] += __shfl_xor_sync(kAllLanes, lanes[0][j], 2);
-    lanes[0][j] += __shfl_xor_sync(kAllLanes, lanes[0][j], 1);
-  }
-#pragma unroll
-  for (int half = 4; half > 0; half /= 2)
-#pragma unroll
-    for (int j = 0; j < half; ++j) lanes[0][j] += lanes[0][j + half];
-  return lanes[0][0];
-}
-
 /// The layout of a block's shared memory. Scores are [kTile queries][256 positions].
 struct AttentionShared {
   float* queries;
   float* newest;  ///< The newest key and value, if the block prepares them.
   float* scores;
-  std::byte* rows;  ///< Two buffers of tile_positions rows.
+  std::byte* rows;  ///< n_buffers buffers of tile_positions rows.
 };
 
 /// kNewest: rows of `newest`, 0 or 2.
@@ -123,20 +103,6 @@ __device__ __forceinline__ void score_keys(const AttentionParams& p, const Atten
     for (int i = 0; i < kQueriesPerThread; ++i)
       shared.scores[(query + i) * kPartitionPositions + span.first + position] =
           score_of(p, out[i]);
-  }
-}
-
-/// Four threads compute one key of the only query. A warp computes eight keys at a time, and
-/// tile_positions is a multiple of eight, so all lanes of a warp take part.
-template <class Stored>
-__device__ __forceinline__ void score_keys_by_four(const AttentionParams& p,
-                                                   const AttentionShared& shared,
-                                                   const KvSpan& span, const std::byte* keys) {
-  for (std::uint32_t i = threadIdx.x / 4; i < p.tile_positions; i += blockDim.x / 4) {
-    const std::uint32_t position = i < span.count ? i : 0;
-    const float dot = dot_by_four_lanes(kv_rows<Stored>(p, keys, position, 0), shared.queries,
-                                        octets(p.head_dim));
-    if (i < span.count && lane_of_warp() % 4 == 0) shared.scores[span.first + i] = score_of(p, dot);
   }
 }
 

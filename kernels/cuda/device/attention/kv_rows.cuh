@@ -143,12 +143,25 @@ __device__ __forceinline__ float4 load_quad(const KvRows<std::int8_t>& rows, std
           scale.value(codes, 3)};
 }
 
-/// A range of keys or values for load_kv_tile.
+/// A range of keys or values of a partition.
 struct KvSpan {
   std::uint32_t plane;  ///< 0 keys, 1 values
   std::uint32_t first;  ///< Relative to the partition.
   std::uint32_t count;
 };
+
+/// The threads that copy rows, and the elements of a row that they copy: `first` and `count` are
+/// multiples of eight.
+struct KvCopiers {
+  std::uint32_t index;  ///< Of this thread among them.
+  std::uint32_t threads;
+  std::uint32_t first;
+  std::uint32_t count;
+};
+/// The whole block copies whole rows.
+__device__ __forceinline__ KvCopiers block_copiers(const AttentionParams& p) {
+  return {threadIdx.x, blockDim.x, 0, 8 * octets(p.head_dim)};
+}
 
 __device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
                                                 const std::uint64_t* blocks, const KvSpan& span,
@@ -161,17 +174,20 @@ __device__ __forceinline__ std::uint64_t kv_row(const AttentionParams& p,
 /// Copies rows of whole octets asynchronously, 16 bytes at a time.
 template <class Stored>
 __device__ __forceinline__ void load_kv_words(const AttentionParams& p, const std::uint64_t* blocks,
-                                              const KvSpan& span, std::byte* to) {
-  const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
+                                              const KvSpan& span, std::byte* to,
+                                              const KvCopiers& by) {
+  constexpr auto kSize = static_cast<std::uint32_t>(sizeof(Stored));
+  const std::uint32_t row_bytes = p.head_dim * kSize;
   const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, kStoredAs<Stored>);
-  const std::uint32_t words = row_bytes / 16;
-  std::uint32_t i = threadIdx.x / words;
-  std::uint32_t word = threadIdx.x % words;
+  const std::uint32_t words = by.count * kSize / 16;
+  std::uint32_t i = by.index / words;
+  std::uint32_t word = by.index % words;
   while (i < span.count) {
-    const std::uint64_t from = kv_row(p, blocks, span, i, row_bytes) + 16 * word;
-    copy_async_16(to + i * stride + 16 * word, reinterpret_cast<const void*>(from));
-    i += blockDim.x / words;
-    word += blockDim.x % words;
+    const std::uint32_t at = by.first * kSize + 16 * word;
+    const std::uint64_t from = kv_row(p, blocks, span, i, row_bytes) + at;
+    copy_async_16(to + i * stride + at, reinterpret_cast<const void*>(from));
+    i += by.threads / words;
+    word += by.threads % words;
     if (word >= words) {
       word -= words;
       ++i;
@@ -183,13 +199,12 @@ __device__ __forceinline__ void load_kv_words(const AttentionParams& p, const st
 template <class Stored>
 __device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
                                                  const std::uint64_t* blocks, const KvSpan& span,
-                                                 std::byte* to) {
+                                                 std::byte* to, const KvCopiers& by) {
   const std::uint32_t row_bytes = p.head_dim * static_cast<std::uint32_t>(sizeof(Stored));
   const std::uint32_t stride = kv_row_stride_bytes(p.head_dim, kStoredAs<Stored>);
-  const std::uint32_t width = 8 * octets(p.head_dim);
-  for (std::uint32_t at = threadIdx.x; at < span.count * width; at += blockDim.x) {
-    const std::uint32_t i = at / width;
-    const std::uint32_t d = at % width;
+  for (std::uint32_t at = by.index; at < span.count * by.count; at += by.threads) {
+    const std::uint32_t i = at / by.count;
+    const std::uint32_t d = by.first + at % by.count;
     const auto* from = reinterpret_cast<const Stored*>(kv_row(p, blocks, span, i, row_bytes));
     reinterpret_cast<Stored*>(to + i * stride)[d] = d < p.head_dim ? from[d] : Stored{};
   }
@@ -200,30 +215,36 @@ __device__ __forceinline__ void load_kv_elements(const AttentionParams& p,
 /// are in one block.
 __device__ __forceinline__ void load_kv_scales(const AttentionParams& p,
                                                const std::uint64_t* blocks, const KvSpan& span,
-                                               std::byte* to) {
+                                               std::byte* to, const KvCopiers& by) {
   constexpr std::uint32_t kRows = 8;
   const std::uint32_t row_bytes = kv_scales_bytes(p.head_dim, KvType::Q8_0);
   const std::uint32_t words = kRows * row_bytes / 16;
   const std::uint32_t count = (span.count + kRows - 1) / kRows * words;
-  for (std::uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+  for (std::uint32_t i = by.index; i < count; i += by.threads) {
     const std::uint64_t scales = kv_row(p, blocks, span, i / words * kRows, row_bytes) +
                                  std::uint64_t{KvLayout::kBlockTokens} * p.head_dim;
     copy_async_16(to + 16 * i, reinterpret_cast<const void*>(scales + i % words * 16));
   }
 }
 
-/// Fills a buffer with the rows of a span.
+/// Copies elements of the rows of a span, without scales.
+template <class Stored>
+__device__ __forceinline__ void load_kv_rows(const AttentionParams& p, const std::uint64_t* blocks,
+                                             const KvSpan& span, std::byte* to,
+                                             const KvCopiers& by) {
+  if (kHasScales<Stored> || p.head_dim % 8 == 0)
+    load_kv_words<Stored>(p, blocks, span, to, by);
+  else
+    load_kv_elements<Stored>(p, blocks, span, to, by);
+}
+
+/// Fills a buffer with the rows of a span. The whole block calls it.
 template <class Stored>
 __device__ __forceinline__ void load_kv_tile(const AttentionParams& p, const std::uint64_t* blocks,
                                              const KvSpan& span, std::byte* to) {
-  if constexpr (kHasScales<Stored>) {
-    load_kv_words<Stored>(p, blocks, span, to);
-    load_kv_scales(p, blocks, span, to + scales_offset_bytes(p));
-  } else if (p.head_dim % 8 == 0) {
-    load_kv_words<Stored>(p, blocks, span, to);
-  } else {
-    load_kv_elements<Stored>(p, blocks, span, to);
-  }
+  load_kv_rows<Stored>(p, blocks, span, to, block_copiers(p));
+  if constexpr (kHasScales<Stored>)
+    load_kv_scales(p, blocks, span, to + scales_offset_bytes(p), block_copiers(p));
 }
 
 }  // namespace leasehold::device

@@ -71,7 +71,7 @@ struct AttentionCase {
                                  .longest = step.step.longest,
                                  .has_multi_row = has_multi_row,
                                  .n_runs = n_runs,
-                                 .blocks_at_once = blocks_at_once,
+                                 .n_sms = n_sms,
                                  .max_shared_bytes = max_shared_bytes,
                                  .prepared = {.tiles = tiles}});
   }
@@ -87,7 +87,7 @@ struct AttentionCase {
   std::uint32_t window;
   float softcap;
   std::uint32_t n_runs;
-  std::uint32_t blocks_at_once = 0;
+  std::uint32_t n_sms = 0;
   std::uint32_t max_shared_bytes = 227 * 1024;
   std::vector<float> q;
   std::vector<float> out;

@@ -102,7 +102,7 @@ class DecodeCase {
             .window = shape.window,
             .softcap = shape.softcap};
   }
-  cuda::AttentionPlanInput input(std::uint32_t blocks_at_once) {
+  cuda::AttentionPlanInput input(std::uint32_t n_sms) {
     const std::size_t bytes =
         n_planned * cuda::attention_scratch_bytes_per_row(attention(nullptr), step.step.longest);
     scratch = poisoned(bytes / sizeof(float));
@@ -110,13 +110,14 @@ class DecodeCase {
             .scratch = scratch.data(),
             .scratch_bytes = bytes,
             .longest = step.step.longest,
-            .blocks_at_once = blocks_at_once,
+            .n_sms = n_sms,
+            .max_shared_bytes = max_shared_bytes,
             .prepared = prepared,
             .sinks = shape.has_sinks ? reinterpret_cast<const float*>(norms[2].bytes()) : nullptr,
             .counters = counters.data(),
             .n_counters = n_planned};
   }
-  cuda::KernelLaunch plan(std::uint32_t blocks_at_once = 0) {
+  cuda::KernelLaunch plan(std::uint32_t n_sms = 0) {
     const auto norm = [&](int i) {
       return shape.has_norms ? reinterpret_cast<const float*>(norms[i].bytes()) : nullptr;
     };
@@ -140,7 +141,7 @@ class DecodeCase {
          .rope_dim = rope_dim(),
          .epsilon = 1e-6F,
          .style = RopeStyle::Halves},
-        attention(out.data()), input(blocks_at_once));
+        attention(out.data()), input(n_sms));
   }
   RowBits run(const cuda::KernelLaunch& launch, std::uint64_t order_seed = 0) {
     step.run(launch, order_seed);
@@ -170,6 +171,7 @@ class DecodeCase {
   std::vector<float> scratch;
   std::vector<std::uint32_t> counters;
   cuda::PreparedRows prepared;
+  std::uint32_t max_shared_bytes = 64 * 1024;
   std::uint32_t forbidden = ~0u;  ///< A sequence whose blocks may not be read.
 
  private:
@@ -204,17 +206,18 @@ TEST_CASE("cuda: a decode step's attention in one launch has the reference's bit
                                 .softcap = has_all ? 30.0F : 0.0F};
         DecodeCase reference(shape);
         const RowBits expected = reference.by_reference();
-        std::uint32_t blocks_at_once = 0;
+        std::uint32_t n_sms = 0;
         for (const std::uint64_t order : kOrders) {
           CAPTURE(static_cast<int>(type), heads_per_kv, head_dim, order, test_seed());
           DecodeCase here(shape, 2);
-          const auto launch = here.plan(blocks_at_once);
-          REQUIRE(std::string_view(launch.kernel).ends_with("_wide") == (blocks_at_once > 0));
+          const auto launch = here.plan(n_sms);
+          REQUIRE(std::string_view(launch.kernel).ends_with("_q1") ==
+                  (n_sms > 0 || heads_per_kv == 1));
           require_same(here.run(launch, order), expected);
           REQUIRE(here.counters_are_zero());
           for (std::size_t i = here.step.n_rows() * here.width; i < here.out.size(); ++i)
             REQUIRE(is_poison(here.out[i]));
-          blocks_at_once = 10'000 - blocks_at_once;
+          n_sms = 10'000 - n_sms;
         }
       }
 }
@@ -234,6 +237,30 @@ TEST_CASE("cuda: one launch serves one row or many, of one partition or of sever
       REQUIRE(here.counters_are_zero());
     }
   }
+}
+
+TEST_CASE("cuda: a partition of one query is copied whole, with its values, or in rounds") {
+  struct Memory {
+    std::uint32_t n_sms;
+    std::uint32_t max_shared_bytes;
+    std::uint32_t n_rows;  ///< Rows of keys or values in shared memory.
+  };
+  for (const auto& [n_sms, max_shared_bytes, n_rows] :
+       {Memory{1'000, 227 * 1024, 512}, Memory{0, 227 * 1024, 256}, Memory{0, 128 * 1024, 128},
+        Memory{0, 64 * 1024, 64}})
+    for (const std::uint32_t window : {0u, 300u}) {
+      const DecodeShape shape{.head_dim = 128, .lengths = {300, 530, 1, 256}, .window = window};
+      DecodeCase reference(shape);
+      DecodeCase here(shape);
+      here.max_shared_bytes = max_shared_bytes;
+      const auto launch = here.plan(n_sms);
+      const std::uint32_t row_bytes = device::kv_position_bytes(128, KvType::F16);
+      CAPTURE(n_sms, max_shared_bytes, window, test_seed());
+      REQUIRE(launch.shared_bytes / row_bytes >= n_rows);
+      REQUIRE(launch.shared_bytes / row_bytes < n_rows + 16);
+      require_same(here.run(launch), reference.by_reference());
+      REQUIRE(here.counters_are_zero());
+    }
 }
 
 TEST_CASE("cuda: one launch attends over keys that another layer stored, rotated or not") {
@@ -276,10 +303,11 @@ TEST_CASE("cuda: one launch stores its output as tiles, or rounded as a row is r
 TEST_CASE("cuda: a row revoked before, during or after its launch leaves the others' bits") {
   const DecodeShape shape{
       .heads_per_kv = 2, .type = GENERATE(KvType::F16, KvType::Q8_0), .lengths = {261, 530, 40}};
+  const auto n_sms = GENERATE(0u, 10'000u);  // tiles of two queries, or of one
   constexpr std::uint32_t kRevoked = 1;
   DecodeCase reference(shape);
   const RowBits expected = reference.by_reference();
-  const std::uint64_t n_blocks = block_count(DecodeCase(shape).plan());
+  const std::uint64_t n_blocks = block_count(DecodeCase(shape).plan(n_sms));
   for (const std::uint64_t order : kOrders)
     for (std::uint64_t at = 0; at <= n_blocks; at += 2) {
       CAPTURE(order, at, n_blocks, test_seed());
@@ -290,7 +318,7 @@ TEST_CASE("cuda: a row revoked before, during or after its launch leaves the oth
         here.kv.forbid(kRevoked);
         here.forbidden = kRevoked;
       });
-      const RowBits bits = here.run(here.plan(), order);
+      const RowBits bits = here.run(here.plan(n_sms), order);
       REQUIRE(here.counters_are_zero());
       for (std::size_t i = 0; i < bits.out.size(); ++i) {
         if (i / here.width != kRevoked)
@@ -307,22 +335,23 @@ TEST_CASE("cuda: a row revoked before, during or after its launch leaves the oth
 
 TEST_CASE("cuda: a stopped launch, then cleared counters, then the step again have its bits") {
   const DecodeShape shape{.heads_per_kv = 2, .lengths = {261, 530, 40}};
+  const auto n_sms = GENERATE(0u, 10'000u);  // tiles of two queries, or of one
   DecodeCase reference(shape);
   const RowBits expected = reference.by_reference();
   DecodeCase here(shape);
-  const std::uint64_t n_blocks = block_count(here.plan());
+  const std::uint64_t n_blocks = block_count(here.plan(n_sms));
   bool was_half_full = false;
   for (std::uint64_t at = 0; at < n_blocks; at += 3) {
     CAPTURE(at, n_blocks, test_seed());
     const BlockHookScope hook([&](std::uint64_t i) {
       if (i == at) here.step.mirror.engine_stopped = 1;
     });
-    here.run(here.plan());
+    here.run(here.plan(n_sms));
     was_half_full |= !here.counters_are_zero();
     here.step.mirror.engine_stopped = 0;
     std::ranges::fill(here.counters, 0);  // as the host does after a stop
     simt::set_block_hook({});
-    require_same(here.run(here.plan()), expected);
+    require_same(here.run(here.plan(n_sms)), expected);
     REQUIRE(here.counters_are_zero());
   }
   REQUIRE(was_half_full);

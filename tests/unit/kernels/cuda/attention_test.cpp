@@ -33,9 +33,9 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
           c.step.run(c.plan(has_multi_row, 4));
           REQUIRE(first_difference(c.of_rows(), expected) == -1);
         }
-        c.blocks_at_once = 10'000;
+        c.n_sms = 10'000;
         const auto launches = c.plan(false, 4);
-        REQUIRE(std::string_view(launches.front().kernel).ends_with("_q1_wide"));
+        REQUIRE(std::string_view(launches.front().kernel).ends_with("_q1"));
         c.step.run(launches);
         REQUIRE(first_difference(c.of_rows(), expected) == -1);
       }
@@ -50,7 +50,7 @@ TEST_CASE("cuda: wide heads and latent values have the reference's bits") {
         AttentionCase c({1, n_heads, head_dim, type, {3, 1}, {259, 21}, latent_dim});
         const auto expected = c.expected();
         for (const bool has_multi_row : {false, true}) {
-          c.blocks_at_once = has_multi_row ? 0 : 10'000;
+          c.n_sms = has_multi_row ? 0 : 10'000;
           c.step.run(c.plan(has_multi_row, 4));
           REQUIRE(first_difference(c.of_rows(), expected) == -1);
         }

@@ -13,7 +13,7 @@ namespace {
 using cuda::GraphUse;
 
 const char* const kKernels[] = {"lh_embedding",      "lh_rms_norm",
-                                "lh_top_candidates", "lh_attention_decode_f16_q1_wide",
+                                "lh_top_candidates", "lh_attention_decode_f16_q1",
                                 "lh_prepare_tiles",  "lh_matmul_few_q8_0_1"};
 
 std::vector<std::uint64_t> counts(const std::vector<KernelCount>& all) {

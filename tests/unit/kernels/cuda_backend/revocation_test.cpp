@@ -120,7 +120,7 @@ TEST_CASE(
 TEST_CASE(
     "cuda backend: a tenant's waiter does not wait for later launches that touch weights only") {
   DecodeRig rig(kPlain);
-  const KernelCount attentions("lh_attention_decode_f16_q1_wide");
+  const KernelCount attentions("lh_attention_decode_f16_q1");
   int tenant = 0;
   int everything = 0;
   rig.units.start([&](int n) {
@@ -172,7 +172,7 @@ TEST_CASE(
     "cuda backend: inside a segment a tenant's waiter is called by the matmul after attention") {
   DecodeRig rig({.segment_layers = DecodeRig::kLayers});
   rig.step();  // recorded, and run as a graph
-  const KernelCount attentions("lh_attention_decode_f16_q1_wide");
+  const KernelCount attentions("lh_attention_decode_f16_q1");
   std::atomic<bool> tenant{false};
   std::atomic<bool> everything{false};
   fake_cuda_hold();
@@ -205,7 +205,7 @@ TEST_CASE("cuda backend: during a graph a waiter is called when a gate has seen 
     CAPTURE(step);
     const std::size_t refused = rig.table.listener().refusals().size();
     const KernelCount gates("lh_conditional_gate");
-    const KernelCount attentions("lh_attention_decode_f16_q1_wide");
+    const KernelCount attentions("lh_attention_decode_f16_q1");
     std::atomic<bool> told{false};
     fake_cuda_hold();
     SequenceMask live = 0;
