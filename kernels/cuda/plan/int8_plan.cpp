@@ -16,6 +16,7 @@ namespace {
 constexpr std::uint32_t kRoundingThreads = 256;
 
 constexpr std::uint32_t kInt8Threads = 256;
+
 /// A kernel, and what its blocks compute.
 struct Int8Kernel {
   const char* name;
@@ -47,25 +48,24 @@ Int8Kernel many_kernel(TensorType type, std::uint32_t columns) {
           .quarters_per_sm = columns > 64 ? 3u : 6u};
 }
 
-/// The kernel with the smallest number of columns that holds the results, limited by the card's
-/// shared memory. One or two columns use dp4a, more use mma, and more than eight wgmma if the card
-/// has it. With three rows a tile of 8 takes fewer instructions than dp4a.
-Int8Kernel kernel_for(const MatmulOperands& operands, const DeviceProperties& card) {
+bool fits(const Int8Kernel& kernel, const DeviceProperties& card) {
   constexpr std::uint32_t kStaticBytes = 2048;  // the kernel's list of columns
-  const std::uint32_t together = results_together(operands);
-  Int8Kernel best = plain_kernel(operands.type, 1);
-  const auto consider = [&](const Int8Kernel& one) {
-    // A kernel that does not fit is not the last: 32 columns may take less than eight.
-    if (best.columns < together && one.shared_bytes + kStaticBytes <= card.max_shared_bytes)
-      best = one;
-  };
-  const bool has_many = card.has_wgmma && device::has_int8_many(operands.type);
-  for (const std::uint32_t columns : device::kInt8Columns)
-    if (!has_many || columns < device::kInt8TileColumns)
-      consider(plain_kernel(operands.type, columns));
-  if (!has_many) return best;
-  for (const std::uint32_t columns : device::kInt8ManyColumns)
-    consider(many_kernel(operands.type, columns));
+  return kernel.shared_bytes + kStaticBytes <= card.max_shared_bytes;
+}
+
+/// The kernel with the smallest number of columns that holds the results, limited by the card's
+/// shared memory: 32 columns may take less than eight.
+template <std::size_t kChoices>
+Int8Kernel smallest_kernel(const std::uint32_t (&choices)[kChoices],
+                           Int8Kernel (*make)(TensorType, std::uint32_t),
+                           const MatmulOperands& operands, const DeviceProperties& card) {
+  Int8Kernel best = make(operands.type, choices[0]);
+  for (const std::uint32_t columns : choices) {
+    const Int8Kernel kernel = make(operands.type, columns);
+    if (!fits(kernel, card)) continue;
+    best = kernel;
+    if (columns >= results_together(operands)) break;
+  }
   return best;
 }
 
@@ -78,6 +78,19 @@ GridSize grid_of(MatmulGroup group, const Int8Kernel& kernel, const DeviceProper
   while (grid.z < kInt8Chunks && 4 * grid.x * grid.y * grid.z < kernel.quarters_per_sm * card.n_sms)
     grid.z *= 2;
   return grid;
+}
+
+/// One or two columns use dp4a, more use mma. With three rows a tile of 8 takes fewer instructions
+/// than dp4a. Above eight, a card with wgmma uses it. If such blocks leave half of the SMs idle,
+/// the smaller blocks of tiles are over sooner.
+Int8Kernel kernel_for(MatmulGroup group, const DeviceProperties& card) {
+  const MatmulOperands& first = group.front();
+  const Int8Kernel plain = smallest_kernel(device::kInt8Columns, plain_kernel, first, card);
+  if (!card.has_wgmma || !device::has_int8_many(first.type) || plain.quarters_per_sm == 0)
+    return plain;
+  const Int8Kernel many = smallest_kernel(device::kInt8ManyColumns, many_kernel, first, card);
+  const GridSize grid = grid_of(group, many, card);
+  return fits(many, card) && 2 * grid.x * grid.y * grid.z > card.n_sms ? many : plain;
 }
 
 device::Int8MatmulParams int8_params_of(MatmulGroup group, const MatmulScratch& scratch,
@@ -115,12 +128,11 @@ KernelLaunch early_launch(MatmulGroup group, const MatmulScratch& scratch,
 
 KernelLaunch multiply_launch(MatmulGroup group, const MatmulScratch& scratch,
                              const DeviceProperties& card) {
-  const MatmulOperands& first = group.front();
   const bool has_norm = scratch.norm.x != nullptr;
   if (const auto early = early_shape(group, has_norm, card))
     return early_launch(group, scratch, *early);
   expects(!has_norm, "only a launch that starts early computes the norm of its rows");
-  const Int8Kernel kernel = kernel_for(first, card);
+  const Int8Kernel kernel = kernel_for(group, card);
   GridSize grid = grid_of(group, kernel, card);
   if (scratch.partials == nullptr) grid.z = 1;
   return {.kernel = kernel.name,
@@ -156,13 +168,13 @@ bool gates_products(MatmulGroup gate_and_up, std::uint32_t next_block,
       gate.layout != MatrixLayout::RowGroups || gate.accumulate || gate.select != nullptr)
     return false;
   static_assert(device::kInt8TileColumns > device::kMaxGatedRows);
-  const std::uint32_t columns = kernel_for(gate, card).columns;
+  const std::uint32_t columns = kernel_for(gate_and_up, card).columns;
   return columns <= device::kMaxGatedRows && result_tiles(gate, columns) == 1 &&
          gate.n_out == gate_and_up.back().n_out && gate.n_out % next_block == 0;
 }
 
 std::uint64_t int8_split_bytes(MatmulGroup group, const DeviceProperties& card) {
-  const Int8Kernel kernel = kernel_for(group.front(), card);
+  const Int8Kernel kernel = kernel_for(group, card);
   const GridSize grid = grid_of(group, kernel, card);
   if (grid.z == 1) return 0;
   return std::uint64_t{kInt8Chunks} * grid.x * kernel.rows * grid.y * kernel.columns *

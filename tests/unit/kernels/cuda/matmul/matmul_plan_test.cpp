@@ -171,6 +171,9 @@ TEST_CASE("matmul plan: more than eight int8 rows use wgmma, in blocks that fill
   CHECK(kernel(9) == "lh_matmul_int8_many_q4_k_32");
   CHECK(kernel(33) == "lh_matmul_int8_many_q4_k_64");
   CHECK(kernel(65) == "lh_matmul_int8_many_q4_k_128");
+  // o of a 0.5B shape: 56 blocks would leave most SMs idle.
+  CHECK(launch(grouped(896, 896, 32)).kernel == std::string("lh_matmul_int8_q4_k_32"));
+  CHECK(launch(grouped(1152, 896, 32)).kernel == std::string("lh_matmul_int8_many_q4_k_32"));
   // A 7B shape: o of 32 and of 512 rows, the latter in 128 blocks for 132 SMs.
   CHECK(launch(grouped(4096, 4096, 32)).grid == cuda::GridSize{.x = 32, .y = 1, .z = 8});
   CHECK(launch(grouped(4096, 4096, 512)).grid == cuda::GridSize{.x = 32, .y = 4, .z = 1});
