@@ -140,11 +140,30 @@ void keep_order_of_schema(std::string_view line, Json& object) {
   if (auto text = object_in_source_order(line, kKeys)) *at = *std::move(text);
 }
 
-std::string line_of(Json message, std::size_t fds) {
-  message["jsonrpc"] = "2.0";
-  if (fds > 0) message["fds"] = fds;
-  return message.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
+std::string dumped(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+/// Writes the members of a message as text, in the order of their names: a Json object with these
+/// members would copy the body.
+class LineWriter {
+ public:
+  explicit LineWriter(std::size_t fds, const Json* id = nullptr) {
+    if (fds > 0) add("fds", std::to_string(fds));
+    if (id != nullptr) add("id", dumped(*id));
+    add("jsonrpc", R"("2.0")");
+  }
+  void add(std::string_view name, std::string_view value) {
+    line_ += line_.empty() ? "{\"" : ",\"";
+    line_ += name;
+    line_ += "\":";
+    line_ += value;
+  }
+  std::string end() && { return std::move(line_) + "}\n"; }
+
+ private:
+  std::string line_;
+};
 
 }  // namespace
 
@@ -222,15 +241,24 @@ Json id_of_partial_line(std::string_view begun) {
 }
 
 std::string call_line(std::uint64_t id, const std::string& method, const Payload& params) {
-  return line_of({{"id", id}, {"method", method}, {"params", params.body}}, params.fds.size());
+  const Json number = id;
+  LineWriter line(params.fds.size(), &number);
+  line.add("method", dumped(method));
+  line.add("params", dumped(params.body));
+  return std::move(line).end();
 }
 
 std::string notification_line(const std::string& method, const Payload& params) {
-  return line_of({{"method", method}, {"params", params.body}}, params.fds.size());
+  LineWriter line(params.fds.size());
+  line.add("method", dumped(method));
+  line.add("params", dumped(params.body));
+  return std::move(line).end();
 }
 
 std::string result_line(const Json& id, const Payload& result) {
-  return line_of({{"id", id}, {"result", result.body}}, result.fds.size());
+  LineWriter line(result.fds.size(), &id);
+  line.add("result", dumped(result.body));
+  return std::move(line).end();
 }
 
 std::string error_line(const Json& id, const Error& error) {
@@ -244,7 +272,7 @@ std::string rejection_line(const RejectedMessage& refusal) {
   if (refusal.error.retry_after_ms > 0) data["retry_after_ms"] = refusal.error.retry_after_ms;
   Json error = {
       {"code", refusal.number}, {"message", refusal.error.detail}, {"data", std::move(data)}};
-  return line_of({{"id", refusal.id}, {"error", std::move(error)}}, 0);
+  return dumped({{"error", std::move(error)}, {"id", refusal.id}, {"jsonrpc", "2.0"}}) + '\n';
 }
 
 }  // namespace leasehold::control

@@ -40,6 +40,19 @@ TEST_CASE("token line: it has the bytes of the general writer") {
         notification_line(std::string(wire::TokenEmitted::kMethod), {token.to_json(), {}}));
 }
 
+TEST_CASE("line: its members are in the order of their names, and name the descriptors") {
+  Payload payload{.body = {{"b", "\xC3"}, {"a", 1}}, .fds = {}};
+  CHECK(result_line("id", payload) ==
+        "{\"id\":\"id\",\"jsonrpc\":\"2.0\",\"result\":{\"a\":1,\"b\":\"\xEF\xBF\xBD\"}}\n");
+  payload.body = nullptr;
+  payload.fds.resize(2);
+  CHECK(call_line(7, "m", payload) ==
+        "{\"fds\":2,\"id\":7,\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":null}\n");
+  CHECK(notification_line("m", payload) ==
+        "{\"fds\":2,\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":null}\n");
+  CHECK(error_line(nullptr, {Errc::TimedOut, "late"}).starts_with("{\"error\":{"));
+}
+
 TEST_CASE("token line: a token with logprobs has none") {
   wire::TokenEmitted token = token_with("a");
   token.logprob = -0.5f;
