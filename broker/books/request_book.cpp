@@ -12,97 +12,101 @@ const wire::LeaseAcquired* acquired_lease(const std::optional<Result<Answer>>& a
 
 }  // namespace
 
+RequestBook::Key RequestBook::key_of(std::uint32_t uid, std::string_view request_id) {
+  return {journal::digest(request_id), uid, RequestId{std::string(request_id)}};
+}
+
 RequestBook::Lookup RequestBook::begin(const Caller& caller) {
   if (caller.request_id.value.empty()) return New{};
-  const Key key{caller.uid, caller.request_id};
-  if (const auto found = entries_.find(key); found != entries_.end()) {
-    Entry& entry = found->second;
-    if (entry.digest != journal::digest(caller.fingerprint)) return Conflict{};
+  const std::uint64_t digest = journal::digest(caller.fingerprint);
+  const auto [found, is_new] = entries_.try_emplace(key_of(caller.uid, caller.request_id.value),
+                                                    Entry{.digest = digest, .waiting = {}});
+  Entry& entry = found->second;
+  if (!is_new) {
+    if (entry.digest != digest) return Conflict{};
     if (entry.answer) return Replayed{*entry.answer};
     const CallId first = entry.waiting.front();
     entry.waiting.push_back(caller.call);
     return Joined{first};
   }
-  entries_.emplace(key,
-                   Entry{.digest = journal::digest(caller.fingerprint), .waiting = {caller.call}});
-  in_flight_.emplace(caller.call, key);
-  order_[key.first].push_back(key.second);
-  evict_oldest();
+  entry.waiting.push_back(caller.call);
+  in_flight_.emplace(caller.call, found);
+  make_evictable(found);
   return New{};
 }
 
 void RequestBook::restore(const journal::RequestKey& key, Answer answer) {
-  const Key id{key.uid, RequestId{key.request_id}};
-  const auto [it, added] =
-      entries_.emplace(id, Entry{.digest = key.digest, .answer = std::move(answer)});
+  const auto [entry, added] =
+      entries_.try_emplace(key_of(key.uid, key.request_id),
+                           Entry{.digest = key.digest, .waiting = {}, .answer = std::move(answer)});
   if (!added) return;
-  order_[id.first].push_back(id.second);
-  pin_if_lease_reply(id, it->second);
+  order_[key.uid].push_back(entry);
+  pin_if_lease_reply(entry);
   evict_oldest();
 }
 
 void RequestBook::release(const journal::RequestKey& key, LeaseId lease) {
-  const Key id{key.uid, RequestId{key.request_id}};
-  const auto found = entries_.find(id);
+  const auto found = entries_.find(key_of(key.uid, key.request_id));
   if (found == entries_.end() || !found->second.pinned) return;
   if (acquired_lease(found->second.answer)->lease != lease)
     return;  // a later call with the same id
   found->second.pinned = false;
   --n_pinned_;
-  order_[id.first].push_back(id.second);
-  evict_oldest();
+  make_evictable(found);
 }
 
 std::vector<CallId> RequestBook::finish(CallId call, const Result<Answer>& answer) {
   const auto found = in_flight_.find(call);
   if (found == in_flight_.end()) return {call};
-  const Key key = found->second;
+  const Entries::iterator entry = found->second;
   in_flight_.erase(found);
-  Entry& entry = entries_.at(key);
-  std::vector<CallId> waiting = std::move(entry.waiting);
+  std::vector<CallId> waiting = std::move(entry->second.waiting);
   const bool retryable = !answer && is_retryable(answer.error().code);
   if (retryable) {
-    forget(key);
+    forget(entry);
   } else {
-    entry.answer = answer;
-    entry.waiting.clear();
-    pin_if_lease_reply(key, entry);
+    entry->second.answer = answer;
+    entry->second.waiting.clear();
+    pin_if_lease_reply(entry);
   }
   return waiting;
 }
 
-void RequestBook::pin_if_lease_reply(const Key& key, Entry& entry) {
-  if (acquired_lease(entry.answer) == nullptr) return;
-  remove_from_order(key);
-  entry.pinned = true;
+void RequestBook::pin_if_lease_reply(Entries::iterator entry) {
+  if (acquired_lease(entry->second.answer) == nullptr) return;
+  remove_from_order(entry);
+  entry->second.pinned = true;
   ++n_pinned_;
 }
 
-void RequestBook::forget(const Key& key) {
-  entries_.erase(key);
-  remove_from_order(key);
+void RequestBook::make_evictable(Entries::iterator entry) {
+  order_[entry->first.uid].push_back(entry);
+  evict_oldest();
 }
 
-/// Checks the oldest entry, then searches from the newest: the key is usually at one of the ends.
-void RequestBook::remove_from_order(const Key& key) {
-  const auto ids = order_.find(key.first);
-  std::deque<RequestId>& of_user = ids->second;
-  if (of_user.front() == key.second) {
-    of_user.pop_front();
+void RequestBook::forget(Entries::iterator entry) {
+  remove_from_order(entry);
+  entries_.erase(entry);
+}
+
+/// Checks the oldest entry, then searches from the newest: the entry is usually at one of the ends.
+void RequestBook::remove_from_order(Entries::iterator entry) {
+  const auto of_user = order_.find(entry->first.uid);
+  std::deque<Entries::iterator>& order = of_user->second;
+  if (order.front() == entry) {
+    order.pop_front();
   } else {
-    of_user.erase(std::prev(std::find(of_user.rbegin(), of_user.rend(), key.second).base()));
+    order.erase(std::prev(std::find(order.rbegin(), order.rend(), entry).base()));
   }
-  if (of_user.empty()) order_.erase(ids);
+  if (order.empty()) order_.erase(of_user);
 }
 
 void RequestBook::evict_oldest() {
   if (entries_.size() - n_pinned_ <= kMaxEntries) return;
   const auto most = std::ranges::max_element(
       order_, {}, [](const auto& of_user) { return of_user.second.size(); });
-  for (const RequestId& id : most->second) {
-    const Key key{most->first, id};
-    if (entries_.at(key).answer) return forget(key);  // a call without an answer is kept
-  }
+  for (const Entries::iterator entry : most->second)
+    if (entry->second.answer) return forget(entry);  // a call without an answer is kept
 }
 
 }  // namespace leasehold

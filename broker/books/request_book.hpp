@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "broker/books/answers.hpp"
@@ -31,6 +32,12 @@ struct Caller {
 
 class RequestBook {
  public:
+  RequestBook() = default;
+  RequestBook(RequestBook&&) = default;
+  RequestBook& operator=(RequestBook&&) = default;
+  RequestBook(const RequestBook&) = delete;  // its members point into `entries_`
+  RequestBook& operator=(const RequestBook&) = delete;
+
   static constexpr std::size_t kMaxEntries = 4096;
 
   struct New {};
@@ -57,7 +64,13 @@ class RequestBook {
   std::vector<CallId> finish(CallId call, const Result<Answer>& answer);
 
  private:
-  using Key = std::pair<std::uint32_t, RequestId>;
+  /// Sorted by the digest of the id, so that a search compares numbers.
+  struct Key {
+    std::uint64_t digest = 0;
+    std::uint32_t uid = 0;
+    RequestId id;
+    auto operator<=>(const Key&) const = default;
+  };
   struct Entry {
     std::uint64_t digest = 0;  ///< Digest of the fingerprint.
     std::vector<CallId> waiting;
@@ -65,16 +78,20 @@ class RequestBook {
     bool pinned = false;  ///< Kept until its lease is closed, and not in `order_`.
   };
 
-  void pin_if_lease_reply(const Key& key, Entry& entry);
-  void evict_oldest();
-  void forget(const Key& key);
-  void remove_from_order(const Key& key);
+  using Entries = std::map<Key, Entry>;
 
-  std::map<Key, Entry> entries_;
+  static Key key_of(std::uint32_t uid, std::string_view request_id);
+  void pin_if_lease_reply(Entries::iterator entry);
+  void make_evictable(Entries::iterator entry);
+  void evict_oldest();
+  void forget(Entries::iterator entry);
+  void remove_from_order(Entries::iterator entry);
+
+  Entries entries_;
   std::size_t n_pinned_ = 0;
-  std::map<CallId, Key> in_flight_;
-  /// Evictable ids by user, oldest first. A deque is erased when it becomes empty.
-  std::map<std::uint32_t, std::deque<RequestId>> order_;
+  std::map<CallId, Entries::iterator> in_flight_;
+  /// Evictable entries by user, oldest first. A deque is erased when it becomes empty.
+  std::map<std::uint32_t, std::deque<Entries::iterator>> order_;
 };
 
 }  // namespace leasehold
