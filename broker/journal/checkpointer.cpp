@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/machine/process.hpp"
@@ -12,6 +13,10 @@ namespace leasehold::journal {
 namespace {
 
 constexpr auto kAuditHeadInterval = std::chrono::seconds(1);
+/// How long a sync is put off if no caller waits for it. The disk is busy during a sync, so that a
+/// write then takes some ms: the fence and the returned memory of a revocation come within this
+/// time.
+constexpr auto kSyncDelay = std::chrono::milliseconds(20);
 /// Attempts to move the log. Each one moves what was written during the one before, which is less
 /// each time.
 constexpr int kMoves = 4;
@@ -30,7 +35,11 @@ Result<std::unique_ptr<Checkpointer>> Checkpointer::start(const std::string& dat
 }
 
 void Checkpointer::wake() {
-  request(checkpoint_requested_);
+  {
+    const std::lock_guard lock(mutex_);
+    checkpoint_requested_ = true;
+  }
+  woken_.notify_one();
 }
 
 void Checkpointer::wait_for_move(std::chrono::milliseconds timeout) {
@@ -42,22 +51,18 @@ void Checkpointer::wait_for_move(std::chrono::milliseconds timeout) {
 }
 
 void Checkpointer::sync_log() {
-  request(sync_requested_);
+  {
+    const std::lock_guard lock(mutex_);
+    sync_due_ = std::min(sync_due_, SteadyClock::now() + kSyncDelay);
+  }
+  woken_.notify_one();
 }
 
 void Checkpointer::sync_log(OnSynced on_synced) {
   {
     const std::lock_guard lock(mutex_);
     on_synced_.push_back(std::move(on_synced));
-    sync_requested_ = true;
-  }
-  woken_.notify_one();
-}
-
-void Checkpointer::request(bool& requested) {
-  {
-    const std::lock_guard lock(mutex_);
-    requested = true;
+    sync_due_ = std::min(sync_due_, SteadyClock::now());
   }
   woken_.notify_one();
 }
@@ -97,6 +102,7 @@ void Checkpointer::publish_audit_head(const audit::Link& head) {
     const std::lock_guard lock(mutex_);
     const bool was_waiting = std::exchange(audit_head_, head).has_value();
     if (was_waiting) return;
+    head_due_ = std::max(next_audit_head_, SteadyClock::now() + kSyncDelay);
   }
   woken_.notify_one();
 }
@@ -110,31 +116,33 @@ void Checkpointer::sync_for(std::vector<OnSynced> handlers,
   if (synced && head) (void)write_audit_head(audit_head_path_, *head);
 }
 
-bool Checkpointer::has_work() const {
-  return checkpoint_requested_ || sync_requested_;
+Checkpointer::SteadyClock::time_point Checkpointer::next_due() const {
+  return std::min(sync_due_, audit_head_ ? head_due_ : kNever);
 }
 
 void Checkpointer::work(const std::stop_token& stop) {
   set_thread_name("checkpointer");
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    woken_.wait(lock, stop, [this] { return has_work() || audit_head_; });
-    const auto has_other_work = [this] { return has_work(); };
-    const bool waits = audit_head_ && !has_work();
-    if (waits) woken_.wait_until(lock, stop, next_audit_head_, has_other_work);
-    const bool syncs = std::exchange(sync_requested_, false);
-    std::vector<OnSynced> handlers = std::exchange(on_synced_, {});
+    woken_.wait(lock, stop, [this] { return checkpoint_requested_ || next_due() != kNever; });
+    const auto due = next_due();
+    const auto has_earlier = [this, due] { return checkpoint_requested_ || next_due() < due; };
+    woken_.wait_until(lock, stop, due, has_earlier);
     const bool moves = std::exchange(checkpoint_requested_, false);
-    const auto now = std::chrono::steady_clock::now();
-    const bool is_due = now >= next_audit_head_ || stop.stop_requested();
-    const auto head = is_due ? std::exchange(audit_head_, {}) : std::nullopt;
-    if (head) next_audit_head_ = now + kAuditHeadInterval;
+    const auto now = stop.stop_requested() ? kNever : SteadyClock::now();
+    const bool syncs = sync_due_ != kNever && now >= sync_due_;
+    if (syncs) sync_due_ = kNever;
+    std::vector<OnSynced> handlers;
+    if (syncs) handlers = std::exchange(on_synced_, {});
+    const auto head = now >= head_due_ ? std::exchange(audit_head_, {}) : std::nullopt;
+    if (head) next_audit_head_ = SteadyClock::now() + kAuditHeadInterval;
     lock.unlock();
     if (syncs || head) sync_for(std::move(handlers), head);
     if (moves) move_log();
     lock.lock();
   }
-  if (const auto head = std::exchange(audit_head_, {})) sync_for({}, head);
+  const auto head = std::exchange(audit_head_, {});
+  if (head || sync_due_ != kNever) sync_for({}, head);
 }
 
 }  // namespace leasehold::journal

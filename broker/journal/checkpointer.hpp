@@ -43,10 +43,11 @@ class Checkpointer {
   std::uint64_t complete_moves() const { return complete_moves_; }
 
   /// Requests a sync, after which everything that is in the log now survives a power cut. Does not
-  /// wait for it. A failure of the disk shows in a later write of the journal or in a checkpoint.
+  /// wait for it; it begins a little later, so that it does not delay what is written next. A
+  /// failure of the disk shows in a later write of the journal or in a checkpoint.
   void sync_log();
-  /// Does what sync_log does; afterwards the thread of this object calls `on_synced`, unless the
-  /// object ends first. Errors: SystemError.
+  /// Does what sync_log does, but at once; afterwards the thread of this object calls `on_synced`,
+  /// unless the object ends first. Errors: SystemError.
   void sync_log(OnSynced on_synced);
   /// Number of finished syncs; one sync may serve several requests.
   std::uint64_t log_syncs() const { return log_syncs_; }
@@ -57,12 +58,15 @@ class Checkpointer {
   void publish_audit_head(const audit::Link& head);
 
  private:
+  using SteadyClock = std::chrono::steady_clock;
+  static constexpr SteadyClock::time_point kNever = SteadyClock::time_point::max();
+
   Checkpointer(Database database, std::string audit_head_path)
       : database_(std::move(database)), audit_head_path_(std::move(audit_head_path)) {}
-  bool has_work() const;
+  /// When the next sync or head is due.
+  SteadyClock::time_point next_due() const;
   void sync_for(std::vector<OnSynced> handlers, const std::optional<audit::Link>& head);
   void work(const std::stop_token& stop);
-  void request(bool& requested);
   Result<void> sync();
   UniqueFd open_log() const;
   void move_log();
@@ -73,10 +77,11 @@ class Checkpointer {
   std::condition_variable_any woken_;
   std::condition_variable moved_;
   bool checkpoint_requested_ = false;
-  bool sync_requested_ = false;
-  std::vector<OnSynced> on_synced_;                          // wait for the next sync
-  std::optional<audit::Link> audit_head_;                    // waits to be written
-  std::chrono::steady_clock::time_point next_audit_head_{};  // used only by the thread
+  SteadyClock::time_point sync_due_ = kNever;
+  std::vector<OnSynced> on_synced_;        // wait for the next sync
+  std::optional<audit::Link> audit_head_;  // waits to be written
+  SteadyClock::time_point head_due_{};     // of `audit_head_`
+  SteadyClock::time_point next_audit_head_{};
   std::atomic<std::uint64_t> log_syncs_ = 0;
   std::atomic<std::uint64_t> complete_moves_ = 0;
   /// The log file, used only by the thread. Closing it releases no lock, because SQLite's locks are
