@@ -28,7 +28,8 @@ struct Touched {
   std::vector<TenantId> counted;  ///< Tenants whose tokens of the day were counted.
   /// Extents whose memory must be created before the journal is written.
   std::vector<ExtentId> taken;
-  bool shape = false;  ///< The extent size was chosen.
+  std::vector<ExtentId> taken_idle;  ///< As `taken`; see effect::CreateExtents::may_stay_idle.
+  bool shape = false;                ///< The extent size was chosen.
   std::vector<journal::OperatorActionRow> operator_actions;
   std::vector<journal::UsageRow> usage_records;
   std::vector<journal::RevocationRow> revocations;

@@ -23,6 +23,8 @@ namespace leasehold::effect {
 struct CreateExtents {
   std::vector<ExtentId> extents;
   std::uint64_t size_bytes = 0;
+  /// No text waits for the memory, and its lease may never use it: it gets no pages yet.
+  bool may_stay_idle = false;
 };
 
 /// Writes one transaction. It comes before grants, fences and answers that depend on it, and after

@@ -224,6 +224,21 @@ bool lends(const Effect& effect) {
          std::holds_alternative<effect::SendGrant>(effect);
 }
 
+/// The effects that create the memory of the extents that the decision took.
+std::vector<Effect> creations(Decision& decision) {
+  std::vector<Effect> created;
+  const auto create = [&](std::vector<ExtentId>& extents, bool may_stay_idle) {
+    if (extents.empty()) return;
+    created.emplace_back(
+        effect::CreateExtents{.extents = std::move(extents),
+                              .size_bytes = decision.state.extents.extent_size_bytes(),
+                              .may_stay_idle = may_stay_idle});
+  };
+  create(decision.touched.taken, false);
+  create(decision.touched.taken_idle, true);
+  return created;
+}
+
 bool must_follow(const Effect& effect, bool revokes) {
   if (lends(effect) || stores_state(effect, LeaseState::Fenced)) return true;
   if (std::holds_alternative<effect::ReplyWhenJournaled>(effect)) return true;
@@ -250,13 +265,10 @@ void journal_decision(Decision& decision, std::uint64_t extent_size_bytes) {
     batch.has_grants = std::ranges::any_of(effects, lends);
     const auto position = std::ranges::find_if(
         effects, [revokes](const Effect& each) { return must_follow(each, revokes); });
-    const auto journal = effects.insert(position, effect::Journal{.batch = std::move(batch)});
-    auto& taken = decision.touched.taken;
-    if (!taken.empty()) {
-      effects.insert(
-          journal, effect::CreateExtents{.extents = std::move(taken),
-                                         .size_bytes = decision.state.extents.extent_size_bytes()});
-    }
+    std::vector<Effect> written = creations(decision);
+    written.emplace_back(effect::Journal{.batch = std::move(batch)});
+    effects.insert(position, std::make_move_iterator(written.begin()),
+                   std::make_move_iterator(written.end()));
   }
   if (later.empty()) return;
   effects.emplace_back(effect::Journal{.batch = {.rows = std::move(later), .synced_later = acts},

@@ -28,8 +28,9 @@ class HostMemory final : public LentMemory {
   HostMemory& operator=(const HostMemory&) = delete;
 
   /// See MemoryStore::create_extent.
-  Result<void> create_extent(ExtentId extent, std::size_t size_bytes) {
-    return store_.create_extent(extent, size_bytes);
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes,
+                             ExtentPages pages = ExtentPages::ClearedIfReady) {
+    return store_.create_extent(extent, size_bytes, pages);
   }
   MemoryIdentity identity(ExtentId extent) const { return store_.identity(extent); }
   /// Keeps `count` cleared objects ready for extents created later, and closes surplus ones.

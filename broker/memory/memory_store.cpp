@@ -53,8 +53,10 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region) {
   return allocated(*region);
 }
 
-Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes) {
-  if (!cleared_.empty() && cleared_.back().size_bytes() == size_bytes) {
+Result<void> MemoryStore::create_extent(ExtentId extent, std::size_t size_bytes,
+                                        ExtentPages pages) {
+  if (pages == ExtentPages::ClearedIfReady && !cleared_.empty() &&
+      cleared_.back().size_bytes() == size_bytes) {
     extents_.emplace(extent, shared(std::move(cleared_.back())));
     cleared_.pop_back();
     return {};

@@ -23,6 +23,9 @@ struct ExtentObject {
 };
 using ExtentObjects = std::vector<ExtentObject>;
 
+/// Whether a new extent may have pages.
+enum class ExtentPages : bool { Absent, ClearedIfReady };
+
 /// Frees the pages of every extent. If some fail, returns the last error.
 Result<void> punch(const ExtentObjects& extents);
 /// Bytes allocated in each extent. An extent that cannot be read counts as not empty.
@@ -37,16 +40,17 @@ std::uint64_t scrub(const std::shared_ptr<MemoryObject>& region);
 
 class MemoryStore {
  public:
-  /// Creates the extent's object, or takes one of this size that was cleared ahead. Precondition:
-  /// the extent has no object. Errors: OutOfMemory, SystemError.
-  Result<void> create_extent(ExtentId extent, std::size_t size_bytes);
+  /// Creates the extent's object without pages or, with ClearedIfReady, takes one of this size that
+  /// was cleared ahead, if there is one. Precondition: the extent has no object. Errors:
+  /// OutOfMemory, SystemError.
+  Result<void> create_extent(ExtentId extent, std::size_t size_bytes, ExtentPages pages);
 
   /// Returns one descriptor per extent. Errors: UnknownLease when an extent has no object,
   /// SystemError.
   Result<std::vector<UniqueFd>> extents_for_worker(std::span<const ExtentId> extents) const;
 
-  /// The next extent that is created takes this object. Precondition: `cleared_object` made it, and
-  /// no other process has had its descriptor.
+  /// The next extent with ClearedIfReady takes this object. Precondition: `cleared_object` made it,
+  /// and no other process has had its descriptor.
   void add_cleared(MemoryObject object) { cleared_.push_back(std::move(object)); }
   std::uint32_t cleared_objects() const { return static_cast<std::uint32_t>(cleared_.size()); }
   /// Removes and returns the surplus cleared objects: those of another size, and those beyond

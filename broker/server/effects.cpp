@@ -31,7 +31,9 @@ LentMemory& ServerEffects::memory_of(MemoryPool pool) {
 
 void ServerEffects::perform(const effect::CreateExtents& effect) {
   for (const ExtentId extent : effect.extents) {
-    const auto created = dependencies_.host.create_extent(extent, effect.size_bytes);
+    const auto created = dependencies_.host.create_extent(
+        extent, effect.size_bytes,
+        effect.may_stay_idle ? ExtentPages::Absent : ExtentPages::ClearedIfReady);
     if (!created) refused_extents_.emplace(extent, created.error());
   }
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ipc/region/locked_mapper.hpp"
+#include "ipc/region/on_use_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 
@@ -115,6 +116,7 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
       nothing, options.mlock ? &locked_mapper() : &host_mapper());
   return Compute{.context = nullptr,
                  .mapper = mapper,
+                 .first_mapper = {nothing, &on_use_mapper()},
                  .weights_mapper = std::move(weights_mapper),
                  .swap_mapper = mapper,
                  .backend = std::move(backend),

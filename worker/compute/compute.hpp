@@ -25,6 +25,9 @@ struct Compute {
   /// The CUDA context of a GPU, used by the mappers and the backend.
   std::shared_ptr<void> context;
   std::shared_ptr<const RegionMapper> mapper;  ///< Maps KV memory.
+  /// Maps the first KV memory of a tenant's lease without pages, as it may stay idle. Null: as
+  /// other KV memory.
+  std::shared_ptr<const RegionMapper> first_mapper;
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Maps swap memory.
   std::unique_ptr<Backend> backend;

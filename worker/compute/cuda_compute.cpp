@@ -68,6 +68,7 @@ Result<Compute> make_cuda_compute(const WorkerOptions& options, Arithmetic arith
   const auto mapper = std::make_shared<cuda::DeviceMapper>(*context);
   return Compute{.context = context,
                  .mapper = mapper,
+                 .first_mapper = nullptr,
                  .weights_mapper = mapper,
                  .swap_mapper = std::make_shared<cuda::RegisteredMapper>(*context),
                  .backend = std::move(backend),

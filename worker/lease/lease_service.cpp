@@ -82,36 +82,60 @@ void LeaseService::report_usage(const std::vector<wire::TenantUsage>& usage) {
 
 Result<void> LeaseService::grant(Payload params, Responder& respond) {
   wire::LeaseGrant grant = TRY(wire::LeaseGrant::from_json(params.body));
-  const Answers answers = answers_for(grant);
+  const bool first = is_first(grant);
+  // The engine runs its commands in order, so requests that follow the answer run after the memory
+  // is installed. A lease's first grant can therefore be answered before the step ends. A growth
+  // grant is answered once installed, because the scheduler asks for growth as long as it lacks the
+  // memory.
+  const Answers answers =
+      first && !grant.adopted_from ? Answers::OnceMapped : Answers::OnceInstalled;
+  const bool may_stay_idle = first && deps_.first_regions != nullptr &&
+                             grant.scope == wire::LeaseScope::Tenant &&
+                             grant.pool == wire::MemoryPool::Kv;
+  const RegionMapper& mapper = may_stay_idle ? *deps_.first_regions : mapper_of(grant.pool);
   TRY(keep_extent_fds(grant, params.fds));
+  if (may_stay_idle) idle_.note(grant.lease);
   InFlight& in_flight =
       grants_in_flight_.try_emplace(grant.lease, InFlight{0, answers}).first->second;
   ++in_flight.count;
-  boost::asio::post(deps_.mapper, [this, answers, grant = std::move(grant),
-                                   fds = std::move(params.fds),
-                                   respond = std::move(respond)]() mutable {
-    const bool is_swap = grant.pool == wire::MemoryPool::Swap;
-    auto mapped = map_all(is_swap ? *deps_.swap_regions : *deps_.regions, grant, std::move(fds));
-    fault_point(FaultSite::WorkerExtentsMapped);
-    boost::asio::post(
-        *deps_.io, [this, answers, grant = std::move(grant), mapped = std::move(mapped),
-                    respond = std::move(respond)]() mutable {
-          on_mapped({std::move(grant), answers}, std::move(mapped), std::move(respond));
-        });
-  });
+  boost::asio::post(
+      deps_.mapper, [this, answers, &mapper, grant = std::move(grant), fds = std::move(params.fds),
+                     respond = std::move(respond)]() mutable {
+        auto mapped = map_all(mapper, grant, std::move(fds));
+        fault_point(FaultSite::WorkerExtentsMapped);
+        boost::asio::post(
+            *deps_.io, [this, answers, grant = std::move(grant), mapped = std::move(mapped),
+                        respond = std::move(respond)]() mutable {
+              on_mapped({std::move(grant), answers}, std::move(mapped), std::move(respond));
+            });
+      });
   return {};
 }
 
-/// The engine runs its commands in order, so requests that follow the answer run after the memory
-/// is installed. A lease's first grant, of one message or several, can therefore be answered before
-/// the step ends. A growth grant is answered once installed, because the scheduler asks for growth
-/// as long as it lacks the memory.
-LeaseService::Answers LeaseService::answers_for(const wire::LeaseGrant& grant) const {
+/// True for a grant that belongs to the acquire of its lease, of one message or several.
+bool LeaseService::is_first(const wire::LeaseGrant& grant) const {
   const auto in_flight = grants_in_flight_.find(grant.lease);
-  const bool is_first = in_flight == grants_in_flight_.end()
-                            ? !extent_fds_.contains(grant.lease)
-                            : in_flight->second.answers == Answers::OnceMapped;
-  return is_first && !grant.adopted_from ? Answers::OnceMapped : Answers::OnceInstalled;
+  return in_flight == grants_in_flight_.end() ? !extent_fds_.contains(grant.lease)
+                                              : in_flight->second.answers == Answers::OnceMapped;
+}
+
+const RegionMapper& LeaseService::mapper_of(wire::MemoryPool pool) const {
+  return pool == wire::MemoryPool::Swap ? *deps_.swap_regions : *deps_.regions;
+}
+
+/// The I/O thread has the descriptors. An unmap that it has handled before leaves the lease fenced,
+/// so `fill` does nothing.
+void LeaseService::use(LeaseId lease) {
+  if (!idle_.take(lease)) return;
+  boost::asio::post(*deps_.io, [this, lease] {
+    std::vector<MemoryObject> objects;
+    for (const auto& [extent, fd] : extent_fds_[lease]) {
+      auto copy = fd.duplicate();
+      auto object = copy ? MemoryObject::adopt(*std::move(copy)) : std::unexpected(copy.error());
+      if (object) objects.push_back(*std::move(object));
+    }
+    idle_.fill(lease, std::move(objects));
+  });
 }
 
 /// Runs before mapping, so that a broker that restarts meanwhile also gets these extents back.
@@ -221,19 +245,25 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
     const std::scoped_lock lock(mutex_);
     growth_calls_.forget(request.lease);
   }
+  idle_.forget(request.lease);
   if (deps_.on_fenced) deps_.on_fenced(request.lease);
-  if (!grants_in_flight_.contains(request.lease)) {
-    unmap_fenced(request.lease, std::move(respond));
-    return {};
+  auto unmap = [this, lease = request.lease, respond = std::move(respond)]() mutable {
+    unmap_fenced(lease, std::move(respond));
+  };
+  const bool is_mapping = grants_in_flight_.contains(request.lease);
+  if (is_mapping || idle_.is_filling(request.lease)) {
+    after_mapper(std::move(unmap));
+  } else {
+    unmap();
   }
-  // Runs after the mapper has finished a grant in progress.
-  boost::asio::post(
-      deps_.mapper, [this, lease = request.lease, respond = std::move(respond)]() mutable {
-        boost::asio::post(*deps_.io, [this, lease, respond = std::move(respond)]() mutable {
-          unmap_fenced(lease, std::move(respond));
-        });
-      });
   return {};
+}
+
+/// Runs `then` on the I/O thread once the mapper has finished what it was given before.
+void LeaseService::after_mapper(std::move_only_function<void()> then) {
+  boost::asio::post(deps_.mapper, [this, then = std::move(then)]() mutable {
+    boost::asio::post(*deps_.io, std::move(then));
+  });
 }
 
 /// May unmap during a step, because no unit touches this memory after the fence.
@@ -271,7 +301,10 @@ Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {
     boost::asio::post(*deps_.io, [this, lease = request.lease, given = std::move(given),
                                   respond = std::move(respond)]() mutable {
       for (const ExtentId extent : given.extents) extent_fds_[lease].erase(extent);
-      respond(Payload{.body = given.to_json(), .fds = {}});
+      auto reply = [given = std::move(given), respond = std::move(respond)]() mutable {
+        respond(Payload{.body = given.to_json(), .fds = {}});
+      };
+      idle_.is_filling(lease) ? after_mapper(std::move(reply)) : reply();
     });
   });
   return {};

@@ -5,7 +5,8 @@
 /// One thread maps and prefaults, another unmaps, so that reclaiming memory does not wait for
 /// grants. Neither runs inside a step or on the I/O thread, which sends the typed ends of requests.
 /// The engine installs the memory between two steps. A lease's first grant is answered before that,
-/// so that its holder's request can reach the engine at the end of the same step.
+/// so that its holder's request can reach the engine at the end of the same step. A tenant's first
+/// memory gets pages when a request arrives (IdleMemory).
 ///
 /// The service keeps the descriptor of each extent, because a restarted broker can get the memory
 /// of a live lease only from its worker.
@@ -23,6 +24,7 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/growth_calls.hpp"
+#include "worker/lease/idle_memory.hpp"
 #include "worker/lease/prefix_fills.hpp"
 
 namespace leasehold {
@@ -40,6 +42,7 @@ class LeaseService {
     const Clock* clock = nullptr;
     std::uint32_t blocks_per_extent = 1;
     const RegionMapper* regions = &host_mapper();       ///< Maps KV memory.
+    const RegionMapper* first_regions = nullptr;        ///< See Compute::first_mapper.
     const RegionMapper* swap_regions = &host_mapper();  ///< Maps swap memory, which is host memory.
     /// Calls back, on any thread, once all launches of the scope that began earlier are over.
     /// Empty: the service answers between two steps, which is correct if each step waits for its
@@ -57,7 +60,8 @@ class LeaseService {
   explicit LeaseService(Dependencies dependencies)
       : deps_(std::move(dependencies)),
         fills_(
-            {.io = deps_.io, .loop = deps_.loop, .parser = deps_.parser, .encode = deps_.encode}) {}
+            {.io = deps_.io, .loop = deps_.loop, .parser = deps_.parser, .encode = deps_.encode}),
+        idle_({.io = deps_.io, .mapper = deps_.mapper, .table = deps_.table}) {}
 
   PrefixFills& fills() { return fills_; }
 
@@ -77,6 +81,9 @@ class LeaseService {
   /// later call replaces a waiting `then`. Only on the I/O thread.
   void when_installed(std::move_only_function<void()> then);
 
+  /// A request of the lease arrived, so its memory is about to be used. From any thread.
+  void use(LeaseId lease);
+
   /// Sends growth requests to the broker, as GrowthCalls allows.
   void grow(const std::vector<GrowthRequest>& growth_requests);
   /// Sends the use of divided quotas to the broker. From any thread.
@@ -92,7 +99,8 @@ class LeaseService {
   Result<void> grant(control::Payload params, control::Responder& respond);
   Result<void> keep_extent_fds(const wire::LeaseGrant& grant, const std::vector<UniqueFd>& fds);
   enum class Answers : bool { OnceMapped, OnceInstalled };
-  Answers answers_for(const wire::LeaseGrant& grant) const;
+  bool is_first(const wire::LeaseGrant& grant) const;
+  const RegionMapper& mapper_of(wire::MemoryPool pool) const;
   struct MappedGrant {
     wire::LeaseGrant grant;
     Answers answers;
@@ -105,6 +113,7 @@ class LeaseService {
                        std::vector<LeasedMapping> mapped);
   Result<void> settle(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
+  void after_mapper(std::move_only_function<void()> then);
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
@@ -124,6 +133,7 @@ class LeaseService {
   std::map<LeaseId, InFlight> grants_in_flight_;    // I/O thread
   std::move_only_function<void()> when_installed_;  // I/O thread
   PrefixFills fills_;
+  IdleMemory idle_;
   std::mutex mutex_;
   GrowthCalls growth_calls_;  // guarded by mutex_
 };

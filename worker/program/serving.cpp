@@ -43,6 +43,7 @@ LeaseService::Dependencies Serving::lease_dependencies(const Dependencies& deps)
           .table = &attachment.table,
           .clock = deps.clock,
           .regions = deps.compute->mapper.get(),
+          .first_regions = deps.compute->first_mapper.get(),
           .swap_regions = deps.compute->swap_mapper.get(),
           // Between two steps no unit runs on the host, but a GPU may still run queued launches.
           .when_settled =
@@ -110,6 +111,7 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .clock = deps.clock,
                                     .eviction_listener = deps.eviction_listener,
                                     .token_key = attachment.token_key,
+                                    .on_lease_used = [this](LeaseId lease) { leases_->use(lease); },
                                     .metrics = deps.metrics,
                                     .tracing = deps.tracing});
   boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {

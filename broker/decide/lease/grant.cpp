@@ -90,7 +90,8 @@ void grant_extents(Decision& decision, LeaseRecord& record, const ExtentRequest&
   record.extents.insert(record.extents.end(), taken.begin(), taken.end());
   for (const ExtentId extent : taken) record_extent(decision, extent, &record);
   if (!decision.state.config.is_on_device(request.pool)) {
-    std::ranges::copy(taken, std::back_inserter(decision.touched.taken));
+    std::ranges::copy(taken, std::back_inserter(request.may_stay_idle ? decision.touched.taken_idle
+                                                                      : decision.touched.taken));
   }
   PendingGrant grant{
       .call = request.call, .pool = request.pool, .waiting = {taken.begin(), taken.end()}};
@@ -353,7 +354,10 @@ CallResult grant_tenant_lease(Decision& decision, const Caller& caller,
   record_lease(decision, record);
   const std::vector<ExtentId> adopted = adopt_extents(decision, adoption, allowed.extents, record);
   grant_extents(decision, record,
-                {.call = caller.call, .count = fresh.extents, .adopted = adopted});
+                {.call = caller.call,
+                 .count = fresh.extents,
+                 .adopted = adopted,
+                 .may_stay_idle = !record.rebind && !terms.as});
   return std::nullopt;  // answered once the worker has mapped everything
 }
 

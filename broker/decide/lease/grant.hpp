@@ -52,6 +52,7 @@ struct ExtentRequest {
   std::uint32_t count = 0;  ///< Number of free extents to take.
   /// Extents that the lease already owns; they are sent first.
   std::span<const ExtentId> adopted = {};
+  bool may_stay_idle = false;  ///< See effect::CreateExtents.
 };
 
 /// Takes extents for the lease and sends them to its worker. Precondition: enough extents are free.

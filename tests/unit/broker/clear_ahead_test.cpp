@@ -15,7 +15,33 @@ std::uint32_t capacity(const World& world) {
   return world.state.extents.capacity_extents();
 }
 
+/// For each creation of memory since `forget_effects`: whether it may stay idle.
+std::vector<bool> created_idle(const World& world) {
+  std::vector<bool> idle;
+  for (const Effect& effect : world.effects)
+    if (const auto* created = std::get_if<effect::CreateExtents>(&effect))
+      idle.push_back(created->may_stay_idle);
+  return idle;
+}
+
 }  // namespace
+
+TEST_CASE(
+    "clear ahead: cleared memory is for rebinds and growth, because a new lease may stay idle") {
+  ServingWorld world;
+  world.forget_effects();
+  const LeaseId first = world.acquired("a", 8);
+  CHECK(created_idle(world) == std::vector{true});
+
+  world.forget_effects();
+  world.call(kWorkerSocket, wire::LeaseGrow{.lease = first, .extents = 1});
+  CHECK(created_idle(world) == std::vector{false});
+
+  world.forget_effects();
+  world.revoke(first);
+  world.call(kHolder, wire::LeaseAcquire{.tenant = {"a"}, .blocks = 8, .replaces = first});
+  CHECK(created_idle(world) == std::vector{false});
+}
 
 TEST_CASE("clear ahead: as many extents as the largest live lease has") {
   LeasedWorld world;

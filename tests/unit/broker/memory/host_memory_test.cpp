@@ -149,6 +149,14 @@ TEST_CASE("clear ahead: mapping a grant makes no page, however many extents it h
   }
 }
 
+TEST_CASE("clear ahead: memory that may stay idle has no pages, and leaves the cleared to others") {
+  Memory memory;
+  memory.clear_ahead(1);
+  memory.host.create_extent(ExtentId{1}, kExtentBytes, ExtentPages::Absent).value();
+  CHECK(memory.store.cleared_objects() == 1);
+  CHECK(touched_bytes(memory.store.objects()) == 0);
+}
+
 TEST_CASE("clear ahead: without it, mapping a grant makes every page") {
   Memory memory;
   CHECK(bytes_made_by_mapping(memory, 3) == 3 * kExtentBytes);

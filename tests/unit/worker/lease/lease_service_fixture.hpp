@@ -3,10 +3,13 @@
 
 #include <boost/asio/io_context.hpp>
 #include <catch2/catch.hpp>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "ipc/region/memory_object.hpp"
+#include "ipc/region/on_use_mapper.hpp"
 #include "tests/support/engine_rig.hpp"
 #include "worker/lease/lease_service.hpp"
 
@@ -76,11 +79,35 @@ class LeaseServiceFixture {
     call(grant, std::move(fds));
   }
 
+  /// A request of the lease arrives.
+  void use(LeaseId lease) {
+    service_.use(lease);
+    poll(io_);
+  }
+
   void when_installed(std::move_only_function<void()> then) {
     service_.when_installed(std::move(then));
   }
   std::vector<LeaseService::Redelivery> redeliveries() const {
     return service_.redeliveries().value();
+  }
+
+  /// All granted memory of one lease.
+  std::map<ExtentId, MemoryObject> granted_memory() {
+    std::map<ExtentId, MemoryObject> granted;
+    std::vector<LeaseService::Redelivery> all = redeliveries();
+    for (LeaseService::Redelivery& redelivery : all)
+      for (std::size_t i = 0; i < redelivery.fds.size(); ++i)
+        granted.emplace(redelivery.message.extents[i],
+                        MemoryObject::adopt(std::move(redelivery.fds[i])).value());
+    return granted;
+  }
+  /// The bytes of its pages.
+  std::map<ExtentId, std::uint64_t> touched_bytes() {
+    std::map<ExtentId, std::uint64_t> touched;
+    for (const auto& [extent, object] : granted_memory())
+      touched[extent] = object.allocated_bytes().value();
+    return touched;
   }
 
   void say_settled() {
@@ -122,6 +149,7 @@ class LeaseServiceFixture {
         .engine = &rig.engine(),
         .table = &rig.table(),
         .clock = &rig.clock(),
+        .first_regions = &on_use_mapper(),
         .swap_regions = &swap_regions,
         .on_fenced = [this](LeaseId lease) { fenced.push_back(lease); },
         .on_adapter_granted =
