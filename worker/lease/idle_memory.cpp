@@ -5,8 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
-#include "common/fault_point.hpp"
-
 namespace leasehold {
 
 void IdleMemory::note(LeaseId lease) {

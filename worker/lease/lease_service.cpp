@@ -123,13 +123,15 @@ const RegionMapper& LeaseService::mapper_of(wire::MemoryPool pool) const {
   return pool == wire::MemoryPool::Swap ? *deps_.swap_regions : *deps_.regions;
 }
 
-/// The I/O thread has the descriptors. An unmap that it has handled before leaves the lease fenced,
-/// so `fill` does nothing.
+/// The I/O thread has the descriptors. If it has handled an unmap before, the lease is fenced, so
+/// `fill` does nothing, or its descriptors are gone.
 void LeaseService::use(LeaseId lease) {
   if (!idle_.take(lease)) return;
   boost::asio::post(*deps_.io, [this, lease] {
+    const auto granted = extent_fds_.find(lease);
+    if (granted == extent_fds_.end()) return;
     std::vector<MemoryObject> objects;
-    for (const auto& [extent, fd] : extent_fds_[lease]) {
+    for (const auto& [extent, fd] : granted->second) {
       auto copy = fd.duplicate();
       auto object = copy ? MemoryObject::adopt(*std::move(copy)) : std::unexpected(copy.error());
       if (object) objects.push_back(*std::move(object));
