@@ -12,7 +12,7 @@
 ///   compute    threads 1 … n-1 of the backend
 ///   io         the broker's socket
 ///   tenants    the tenants' sockets, so that tenants' input delays no answer to the broker
-///   mapper     maps and prefaults granted extents
+///   mapper     maps granted extents and makes their pages
 ///   unmapper   unmaps fenced leases
 ///   lines      parses tenants' long lines, so that they delay no stream
 ///   parser     parses tenants' requests: templates, tokens, grammars

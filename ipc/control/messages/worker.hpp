@@ -234,8 +234,8 @@ struct WorkerAsleep : Message<WorkerAsleep> {
 };
 
 /// Call `lease.grant`: a new lease, or more extents for a granted one. Carries one descriptor per
-/// extent; all are of one pool. The reply (Empty) means that all of them are mapped and prefaulted;
-/// an error means that none is mapped.
+/// extent; all are of one pool. The reply (Empty) means that all of them are mapped. All but the
+/// first KV memory of a tenant's lease have their pages then. An error means that none is mapped.
 struct LeaseGrant : Message<LeaseGrant> {
   static constexpr std::string_view kMethod = "lease.grant";
   static constexpr ReplyTimeout kReplyTimeout = ReplyTimeout::Call;
