@@ -120,6 +120,7 @@ struct Buffers {
 };
 /// A kernel of one query holds a whole partition of keys, with buffers of their own for values if
 /// blocks have an SM each. Else several blocks share an SM, so that one computes while others copy.
+/// The last choice gives each warp four keys, whose scales of Q8_0 no warp could copy alone.
 constexpr Buffers kQueryBuffers[] = {{kPartitionPositions, 1}, {128, 1}, {64, 1}, {32, 1}};
 constexpr Buffers kQueryAndValueBuffers[] = {{kPartitionPositions, 2}};
 constexpr std::uint32_t kQueryBlocksPerSm = 3;
@@ -164,10 +165,13 @@ std::optional<Buffers> register_tile_buffers(const AttentionArgs& args,
 std::optional<Buffers> query_buffers(const BlockShape& block, const KvLayer& layout,
                                      const AttentionPlanInput& input, std::uint64_t n_blocks) {
   const std::uint32_t most = input.max_shared_bytes;
+  const std::span all(kQueryBuffers);
+  const std::span<const Buffers> shared =
+      layout.type == KvType::Q8_0 ? all.first(all.size() - 1) : all;
   std::optional<Buffers> buffers;
   if (n_blocks <= input.n_sms) buffers = block.first_fit(layout, kQueryAndValueBuffers, most);
-  if (!buffers) buffers = block.first_fit(layout, kQueryBuffers, most / kQueryBlocksPerSm);
-  return buffers ? buffers : block.first_fit(layout, kQueryBuffers, most);
+  if (!buffers) buffers = block.first_fit(layout, shared, most / kQueryBlocksPerSm);
+  return buffers ? buffers : block.first_fit(layout, shared, most);
 }
 
 /// The buffers of a block of a launch of `n_blocks` blocks.

@@ -41,6 +41,20 @@ TEST_CASE("cuda: attention has the reference's bits for every shape") {
       }
 }
 
+TEST_CASE("cuda: one query has the reference's bits on cards with less shared memory") {
+  for (const std::uint32_t max_shared_bytes : {64u * 1024, 99u * 1024, 163u * 1024})
+    for (const KvType type : {KvType::F16, KvType::F32, KvType::Q8_0})
+      for (const std::uint32_t head_dim : {64u, 224u, 256u}) {
+        CAPTURE(max_shared_bytes, static_cast<int>(type), head_dim, test_seed());
+        AttentionCase c({1, 1, head_dim, type, {1, 1}, {300, 45}});
+        c.n_sms = 10'000;
+        c.max_shared_bytes = max_shared_bytes;
+        const auto expected = c.expected();
+        c.step.run(c.plan(false, 2));
+        REQUIRE(first_difference(c.of_rows(), expected) == -1);
+      }
+}
+
 TEST_CASE("cuda: wide heads and latent values have the reference's bits") {
   for (const KvType type : {KvType::F16, KvType::F32, KvType::Q8_0})
     for (const auto& [head_dim, latent_dim] :
