@@ -26,9 +26,8 @@ TEST_CASE(
     one.file = write_shape(one.shape, Mix::F16, folder.file("shape.gguf")).value();
     const auto card = Card::open(0).value();
     StageReport report("speed", folder.file("speed.json"));
-    Int8Steps steps;
 
-    bench_decode(report, *card, one, {.copy_bytes_per_s = 1e9}, steps).value();
+    bench_decode(report, *card, one, {.copy_bytes_per_s = 1e9}).value();
 
     const Json costs = report.numbers().at("gate_cost");
     REQUIRE(costs.size() == 2);
