@@ -38,8 +38,10 @@ Int8Kernel plain_kernel(TensorType type, std::uint32_t columns) {
           .quarters_per_sm = is_tile ? 8u : 0u};
 }
 
-/// With wgmma an SM has one resident block of 128 columns, two of fewer. A launch that gives three
-/// quarters of these places a block is not split: its parts of results would pass through memory.
+/// With wgmma the registers of an SM hold one block of 128 columns, two of fewer; its shared memory
+/// holds only one of 64 columns of types with more than 4.5 bits per weight. A launch that gives
+/// three quarters of the places in registers a block is not split: its parts of results would pass
+/// through memory.
 Int8Kernel many_kernel(TensorType type, std::uint32_t columns) {
   return {.name = int8_many_kernel(type, columns),
           .columns = columns,

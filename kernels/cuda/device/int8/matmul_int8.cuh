@@ -136,7 +136,7 @@ __device__ __forceinline__ void matmul_int8_many(const Int8MatmulParams& p) {
 
 }  // namespace leasehold::device
 
-/// The kernels of one type with wgmma. Two blocks of up to 64 columns fit an SM.
+/// The kernels of one type with wgmma. Two blocks of up to 64 columns fit the registers of an SM.
 #define LEASEHOLD_MATMUL_INT8_MANY(kType, name)                                          \
   LEASEHOLD_KERNEL_RESIDENT(lh_matmul_int8_many_##name##_32, Int8MatmulParams, 256, 2) { \
     matmul_int8_many<TensorType::kType, 32>(p);                                          \
