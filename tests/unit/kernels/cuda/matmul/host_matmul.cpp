@@ -23,11 +23,14 @@ std::vector<float> rows_of(const MatmulCall& call) {
   if (call.norm_weight.empty()) return call.x;
   const std::uint32_t n_in = call.weight->n_in;
   std::vector<float> rows = call.x;
+  const auto width = static_cast<float>(n_in);
   for (std::uint32_t row = 0; row < call.n_rows(); ++row) {
     float* const x = rows.data() + std::size_t{row} * n_in;
-    const float factor =
-        1.0F / std::sqrt(ordered_dot(x, x, n_in) / static_cast<float>(n_in) + kNormEpsilon);
-    for (std::uint32_t i = 0; i < n_in; ++i) x[i] = x[i] * factor * call.norm_weight[i];
+    const float mean = ordered_sum(x, n_in) / width;
+    for (std::uint32_t i = 0; i < n_in; ++i) x[i] -= mean;
+    const float factor = kNormScale / std::sqrt(ordered_dot(x, x, n_in) / width + kNormEpsilon);
+    for (std::uint32_t i = 0; i < n_in; ++i)
+      x[i] = x[i] * factor * call.norm_weight[i] * kNormOutScale;
   }
   return rows;
 }

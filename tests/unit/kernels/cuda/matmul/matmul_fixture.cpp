@@ -41,6 +41,7 @@ struct CallMemory {
   DeviceArray<std::uint32_t> select;
   DeviceArray<float> bias;
   DeviceArray<float> norm_weight;
+  DeviceArray<float> norm_out_scale;
   DeviceArray<float> out;
   DeviceArray<std::uint32_t> chosen;
   DeviceArray<std::uint16_t> halves;
@@ -65,6 +66,7 @@ CallMemory::CallMemory(const MatmulCall& call, const RunOptions& options)
       select(call.select),
       bias(call.bias),
       norm_weight(call.norm_weight),
+      norm_out_scale(std::vector{kNormOutScale}),
       out(std::size_t{call.n_results()} * call.n_out()),
       chosen(call.chosen),
       halves(device::tile_halves(call.n_rows(), call.weight->n_in)),
@@ -111,9 +113,11 @@ cuda::MatmulScratch CallMemory::scratch(const MatmulCall& call, const RunOptions
           .norm = call.norm_weight.empty() ? device::RowNorm{}
                                            : device::RowNorm{.x = x.data(),
                                                              .weight = norm_weight.data(),
+                                                             .out_scale = norm_out_scale.data(),
                                                              .width = call.weight->n_in,
                                                              .epsilon = kNormEpsilon,
-                                                             .scale = 1.0F}};
+                                                             .scale = kNormScale,
+                                                             .is_centered = 1}};
 }
 
 std::vector<simt::UnfinishedMemory> CallMemory::written_before(const RunOptions& options) {

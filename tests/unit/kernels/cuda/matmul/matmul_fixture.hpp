@@ -83,6 +83,8 @@ std::vector<std::byte> groups_of(const DeviceMatrix& matrix);
 std::uint32_t width_of(TensorType type, std::uint32_t width);
 
 inline constexpr float kNormEpsilon = 1e-5F;
+inline constexpr float kNormScale = 1.5F;
+inline constexpr float kNormOutScale = 0.7F;
 inline constexpr std::uint32_t kEpochOfMirror = 7;
 
 /// Options of a test run of a matmul.
@@ -111,7 +113,8 @@ struct MatmulCall {
   std::vector<float> x;               ///< [n_rows, n_in]
   std::vector<std::uint32_t> select;  ///< Empty: all rows.
   std::vector<float> bias;            ///< Empty: none.
-  /// Not empty: the launch computes the norm of x with this weight. Then the rows of x are these.
+  /// Not empty: the launch computes the centred norm of x with this weight. Then the rows of x are
+  /// these.
   std::vector<float> norm_weight;
   std::vector<float> before;          ///< The product is added to this; empty: out is overwritten.
   std::vector<std::uint32_t> chosen;  ///< The expert of each item; empty: no experts.
