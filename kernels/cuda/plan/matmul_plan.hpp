@@ -1,11 +1,11 @@
 /// Plans a matmul as launches: kernels, grids and parameters. Pure; pointers are device addresses
 /// and are never followed.
 ///
-///   row groups        lh_round_rows, lh_matmul_int8_<type>_{1,2,8,32,64}; up to 8 results, on
-///   cards
-///                     that start kernels early: lh_matmul_early_<type>_{1,2,8}; more that occupy
-///                     the card, with wgmma, of all types but IQ4_XS:
+///   row groups        lh_round_rows, then one of
+///       up to 8 results on cards that start kernels early: lh_matmul_early_<type>_{1,2,8}
+///       more, enough for half of the SMs, with wgmma, all types but IQ4_XS:
 ///                     lh_matmul_int8_many_<type>_{32,64,128}
+///       otherwise     lh_matmul_int8_<type>_{1,2,8,32,64}
 ///   F32 weights       lh_matmul_f32_{1,8}
 ///   exact rows        lh_matmul_rows_{1,8}
 ///   up to 64 results  lh_prepare_tiles, lh_matmul_few_<type>_{1,2,4,8}
