@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kMeminfo = "/proc/meminfo";
 constexpr std::size_t kMaxMeminfoBytes = 1 << 20;
+constexpr const char* kOvercommitMemory = "/proc/sys/vm/overcommit_memory";
 
 Result<std::uint64_t> bytes_of(std::string_view meminfo, std::string_view name) {
   const std::string key = fmt::format("\n{}:", name);
@@ -52,6 +53,14 @@ Result<MachineMemory> parse_machine_memory(std::string_view meminfo) {
   memory.total_bytes = TRY(bytes_of(lines, "MemTotal"));
   memory.available_bytes = TRY(bytes_of(lines, "MemAvailable"));
   return memory;
+}
+
+bool kernel_limits_pages() {
+  return kernel_limits_pages(read_text_file(kOvercommitMemory, 64).value_or(""));
+}
+
+bool kernel_limits_pages(std::string_view overcommit_memory) {
+  return !overcommit_memory.starts_with('0') && !overcommit_memory.starts_with('1');
 }
 
 Result<void> check_fits_machine(std::string_view option, std::uint64_t size_bytes,

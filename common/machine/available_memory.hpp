@@ -30,6 +30,13 @@ Result<MachineMemory> parse_machine_memory(std::string_view meminfo);
 /// Returns `memory`, lowered to what the control group allows. Pure.
 MachineMemory limited_by(MachineMemory memory, const std::optional<GroupMemory>& group);
 
+/// True if the kernel refuses pages beyond a limit of its own (vm.overcommit_memory=2, proc(5)):
+/// a page that is made on first use may then fail, which ends the process. Also true if the setting
+/// cannot be read.
+bool kernel_limits_pages();
+/// The same from the text of /proc/sys/vm/overcommit_memory. Pure.
+bool kernel_limits_pages(std::string_view overcommit_memory);
+
 /// Checks memory that an option lets a program lend. It is compared with all memory of the machine,
 /// not with what is available: a restarted broker finds its leases still in use. Pure.
 /// Errors: BadRequest naming the option, both figures, the control group if it is the limit, and

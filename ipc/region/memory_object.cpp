@@ -86,14 +86,10 @@ Result<MemoryIdentity> MemoryObject::identity() const {
   return MemoryIdentity{status.st_dev, status.st_ino, static_cast<std::uint64_t>(status.st_size)};
 }
 
-Result<void> make_present(const MemoryObject& object) {
-  const Mapping mapping = TRY(Mapping::map(object.fd(), object.size_bytes(), MapAccess::ReadWrite));
-  return mapping.prefault(MapAccess::ReadWrite);
-}
-
 Result<MemoryObject> create_present(const MemoryObject::Spec& spec) {
   MemoryObject object = TRY(MemoryObject::create(spec));
-  TRY(make_present(object));
+  const Mapping mapping = TRY(Mapping::map(object.fd(), spec.size_bytes, MapAccess::ReadWrite));
+  TRY(mapping.prefault(MapAccess::ReadWrite));
   return object;
 }
 

@@ -63,11 +63,9 @@ class MemoryObject {
   std::size_t size_bytes_ = 0;
 };
 
-/// Makes the pages that the object lacks, zero, as huge pages where the kernel makes them. The
-/// object is mapped only during the call, which takes as long as clearing the memory: do not call
-/// it on an I/O thread. Errors: OutOfMemory, SystemError.
-Result<void> make_present(const MemoryObject& object);
-/// Does what MemoryObject::create and `make_present` do. Errors: as those.
+/// Does what MemoryObject::create does, but all pages are present and zero, as huge pages where the
+/// kernel makes them. The object is mapped only during the call, which takes as long as clearing
+/// the memory: do not call it on an I/O thread. Errors: as create; OutOfMemory.
 Result<MemoryObject> create_present(const MemoryObject::Spec& spec);
 
 }  // namespace leasehold

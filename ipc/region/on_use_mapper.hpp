@@ -1,5 +1,5 @@
 /// Maps host memory without making pages, so that memory that stays idle costs nothing. The kernel
-/// makes a page when a unit first uses it, unless `make_present` has made it.
+/// makes a page when a unit first uses it.
 #pragma once
 
 #include "ipc/region/region_mapper.hpp"

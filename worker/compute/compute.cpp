@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "common/machine/available_memory.hpp"
 #include "ipc/region/locked_mapper.hpp"
 #include "ipc/region/on_use_mapper.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
@@ -116,7 +117,7 @@ Result<Compute> make_compute(const WorkerOptions& options, const Attachment& len
       nothing, options.mlock ? &locked_mapper() : &host_mapper());
   return Compute{.context = nullptr,
                  .mapper = mapper,
-                 .first_mapper = {nothing, &on_use_mapper()},
+                 .first_mapper = {nothing, kernel_limits_pages() ? nullptr : &on_use_mapper()},
                  .weights_mapper = std::move(weights_mapper),
                  .swap_mapper = mapper,
                  .backend = std::move(backend),

@@ -26,7 +26,8 @@ struct Compute {
   std::shared_ptr<void> context;
   std::shared_ptr<const RegionMapper> mapper;  ///< Maps KV memory.
   /// Maps the first KV memory of a tenant's lease without pages, as it may stay idle. Null: as
-  /// other KV memory.
+  /// other KV memory, on a card, and where the kernel may refuse a page: then a grant is refused
+  /// instead.
   std::shared_ptr<const RegionMapper> first_mapper;
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Maps swap memory.

@@ -94,7 +94,6 @@ Result<void> LeaseService::grant(Payload params, Responder& respond) {
                              grant.pool == wire::MemoryPool::Kv;
   const RegionMapper& mapper = may_stay_idle ? *deps_.first_regions : mapper_of(grant.pool);
   TRY(keep_extent_fds(grant, params.fds));
-  if (may_stay_idle) idle_.note(grant.lease);
   InFlight& in_flight =
       grants_in_flight_.try_emplace(grant.lease, InFlight{0, answers}).first->second;
   ++in_flight.count;
@@ -121,23 +120,6 @@ bool LeaseService::is_first(const wire::LeaseGrant& grant) const {
 
 const RegionMapper& LeaseService::mapper_of(wire::MemoryPool pool) const {
   return pool == wire::MemoryPool::Swap ? *deps_.swap_regions : *deps_.regions;
-}
-
-/// The I/O thread has the descriptors. If it has handled an unmap before, the lease is fenced, so
-/// `fill` does nothing, or its descriptors are gone.
-void LeaseService::use(LeaseId lease) {
-  if (!idle_.take(lease)) return;
-  boost::asio::post(*deps_.io, [this, lease] {
-    const auto granted = extent_fds_.find(lease);
-    if (granted == extent_fds_.end()) return;
-    std::vector<MemoryObject> objects;
-    for (const auto& [extent, fd] : granted->second) {
-      auto copy = fd.duplicate();
-      auto object = copy ? MemoryObject::adopt(*std::move(copy)) : std::unexpected(copy.error());
-      if (object) objects.push_back(*std::move(object));
-    }
-    idle_.fill(lease, std::move(objects));
-  });
 }
 
 /// Runs before mapping, so that a broker that restarts meanwhile also gets these extents back.
@@ -247,25 +229,19 @@ Result<void> LeaseService::unmap(const Json& body, Responder& respond) {
     const std::scoped_lock lock(mutex_);
     growth_calls_.forget(request.lease);
   }
-  idle_.forget(request.lease);
   if (deps_.on_fenced) deps_.on_fenced(request.lease);
-  auto unmap = [this, lease = request.lease, respond = std::move(respond)]() mutable {
-    unmap_fenced(lease, std::move(respond));
-  };
-  const bool is_mapping = grants_in_flight_.contains(request.lease);
-  if (is_mapping || idle_.is_filling(request.lease)) {
-    after_mapper(std::move(unmap));
-  } else {
-    unmap();
+  if (!grants_in_flight_.contains(request.lease)) {
+    unmap_fenced(request.lease, std::move(respond));
+    return {};
   }
+  // Runs after the mapper has finished a grant in progress.
+  boost::asio::post(
+      deps_.mapper, [this, lease = request.lease, respond = std::move(respond)]() mutable {
+        boost::asio::post(*deps_.io, [this, lease, respond = std::move(respond)]() mutable {
+          unmap_fenced(lease, std::move(respond));
+        });
+      });
   return {};
-}
-
-/// Runs `then` on the I/O thread once the mapper has finished what it was given before.
-void LeaseService::after_mapper(std::move_only_function<void()> then) {
-  boost::asio::post(deps_.mapper, [this, then = std::move(then)]() mutable {
-    boost::asio::post(*deps_.io, std::move(then));
-  });
 }
 
 /// May unmap during a step, because no unit touches this memory after the fence.
@@ -303,10 +279,7 @@ Result<void> LeaseService::reclaim(const Json& body, Responder& respond) {
     boost::asio::post(*deps_.io, [this, lease = request.lease, given = std::move(given),
                                   respond = std::move(respond)]() mutable {
       for (const ExtentId extent : given.extents) extent_fds_[lease].erase(extent);
-      auto reply = [given = std::move(given), respond = std::move(respond)]() mutable {
-        respond(Payload{.body = given.to_json(), .fds = {}});
-      };
-      idle_.is_filling(lease) ? after_mapper(std::move(reply)) : reply();
+      respond(Payload{.body = given.to_json(), .fds = {}});
     });
   });
   return {};

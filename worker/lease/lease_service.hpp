@@ -6,7 +6,7 @@
 /// grants. Neither runs inside a step or on the I/O thread, which sends the typed ends of requests.
 /// The engine installs the memory between two steps. A lease's first grant is answered before that,
 /// so that its holder's request can reach the engine at the end of the same step. A tenant's first
-/// memory gets pages when a request arrives (IdleMemory).
+/// memory gets pages when a unit uses it.
 ///
 /// The service keeps the descriptor of each extent, because a restarted broker can get the memory
 /// of a live lease only from its worker.
@@ -24,7 +24,6 @@
 #include "worker/engine/engine_loop.hpp"
 #include "worker/lease/broker_link.hpp"
 #include "worker/lease/growth_calls.hpp"
-#include "worker/lease/idle_memory.hpp"
 #include "worker/lease/prefix_fills.hpp"
 
 namespace leasehold {
@@ -60,8 +59,7 @@ class LeaseService {
   explicit LeaseService(Dependencies dependencies)
       : deps_(std::move(dependencies)),
         fills_(
-            {.io = deps_.io, .loop = deps_.loop, .parser = deps_.parser, .encode = deps_.encode}),
-        idle_({.io = deps_.io, .mapper = deps_.mapper, .table = deps_.table}) {}
+            {.io = deps_.io, .loop = deps_.loop, .parser = deps_.parser, .encode = deps_.encode}) {}
 
   PrefixFills& fills() { return fills_; }
 
@@ -80,9 +78,6 @@ class LeaseService {
   /// Calls `then` on the I/O thread once the engine has all granted memory, possibly at once. A
   /// later call replaces a waiting `then`. Only on the I/O thread.
   void when_installed(std::move_only_function<void()> then);
-
-  /// A request of the lease arrived, so its memory is about to be used. From any thread.
-  void use(LeaseId lease);
 
   /// Sends growth requests to the broker, as GrowthCalls allows.
   void grow(const std::vector<GrowthRequest>& growth_requests);
@@ -113,7 +108,6 @@ class LeaseService {
                        std::vector<LeasedMapping> mapped);
   Result<void> settle(const control::Json& body, control::Responder& respond);
   Result<void> unmap(const control::Json& body, control::Responder& respond);
-  void after_mapper(std::move_only_function<void()> then);
   void unmap_fenced(LeaseId lease, control::Responder respond);
   void unmap_between_steps(LeaseId lease, control::Responder respond);
   Result<void> reclaim(const control::Json& body, control::Responder& respond);
@@ -133,7 +127,6 @@ class LeaseService {
   std::map<LeaseId, InFlight> grants_in_flight_;    // I/O thread
   std::move_only_function<void()> when_installed_;  // I/O thread
   PrefixFills fills_;
-  IdleMemory idle_;
   std::mutex mutex_;
   GrowthCalls growth_calls_;  // guarded by mutex_
 };

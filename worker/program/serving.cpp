@@ -111,7 +111,6 @@ Serving::Serving(const Dependencies& deps, TenantServer::Acceptor acceptor) {
                                     .clock = deps.clock,
                                     .eviction_listener = deps.eviction_listener,
                                     .token_key = attachment.token_key,
-                                    .on_lease_used = [this](LeaseId lease) { leases_->use(lease); },
                                     .metrics = deps.metrics,
                                     .tracing = deps.tracing});
   boost::asio::post(*deps.tenant_io, [this, acceptor = std::move(acceptor)]() mutable {

@@ -33,8 +33,6 @@ struct ServeDependencies {
   const Clock* clock = nullptr;
   KvEvictionListener* eviction_listener = nullptr;  ///< Null: no index outside the worker.
   TokenKey token_key{};
-  /// Called for each lease under which a request arrives or to which one moves. May be empty.
-  std::function<void(LeaseId)> on_lease_used = {};
   RequestMetrics* metrics = nullptr;  ///< Null: nothing is counted.
   const Tracing* tracing = nullptr;   ///< Null: no spans.
 };

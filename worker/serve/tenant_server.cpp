@@ -21,9 +21,8 @@ TenantServer::TenantServer(const ServeDependencies& dependencies)
           [this](const RequestId& read) { requests_.detach(read); }),
       deliveries_(dependencies, unread_, resumable_, requests_),
       pipeline_(dependencies, requests_, resumable_,
-                [this, used = dependencies.on_lease_used](std::uint64_t connection, LeaseId lease) {
+                [this](std::uint64_t connection, LeaseId lease) {
                   connections_.used(connection, lease);
-                  if (used) used(lease);
                 }),
       operations_(dependencies, requests_, pipeline_),
       connections_(*dependencies.io, *dependencies.clock,

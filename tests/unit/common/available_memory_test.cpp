@@ -47,6 +47,13 @@ TEST_CASE("machine memory: a control group's limit counts where it is lower, and
             .limit_file.empty());
 }
 
+TEST_CASE("available memory: the kernel limits pages in mode 2, or if its mode is unknown") {
+  CHECK_FALSE(kernel_limits_pages("0\n"));
+  CHECK_FALSE(kernel_limits_pages("1\n"));
+  CHECK(kernel_limits_pages("2\n"));
+  CHECK(kernel_limits_pages(""));
+}
+
 TEST_CASE("machine memory: a promise beyond it is refused with both figures and what to set") {
   const MachineMemory memory{.total_bytes = 8ull << 30, .available_bytes = 3ull << 30};
   CHECK(check_fits_machine("--capacity", 8ull << 30, memory));

@@ -79,12 +79,6 @@ class LeaseServiceFixture {
     call(grant, std::move(fds));
   }
 
-  /// A request of the lease arrives.
-  void use(LeaseId lease) {
-    service_.use(lease);
-    poll(io_);
-  }
-
   void when_installed(std::move_only_function<void()> then) {
     service_.when_installed(std::move(then));
   }

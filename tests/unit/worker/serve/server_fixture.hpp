@@ -34,20 +34,18 @@ struct ServerFixture {
     std::filesystem::create_directory(directory);
     broker_socket.emplace(*control::listen_on(io, directory / "broker", 0600));
     broker = *BrokerLink::connect(io, directory / "broker", {.on_call = {}, .on_disconnected = {}});
-    server.emplace(
-        ServeDependencies{.io = &io,
-                          .loop = &loop,
-                          .running_requests = &rig.running_requests(),
-                          .parser = parser.get_executor(),
-                          .prompt = {.tokenizer = &rig.tokenizer(),
-                                     .chat = &no_chat,
-                                     .max_context = rig.config().n_context},
-                          .broker = broker.get(),
-                          .table = &rig.table(),
-                          .clock = &rig.clock(),
-                          .on_lease_used = [this](LeaseId used) { used_leases.push_back(used); },
-                          .metrics = &metrics,
-                          .tracing = tracing});
+    server.emplace(ServeDependencies{.io = &io,
+                                     .loop = &loop,
+                                     .running_requests = &rig.running_requests(),
+                                     .parser = parser.get_executor(),
+                                     .prompt = {.tokenizer = &rig.tokenizer(),
+                                                .chat = &no_chat,
+                                                .max_context = rig.config().n_context},
+                                     .broker = broker.get(),
+                                     .table = &rig.table(),
+                                     .clock = &rig.clock(),
+                                     .metrics = &metrics,
+                                     .tracing = tracing});
     server->serve(*TenantServer::listen(io, directory / "worker"));
   }
   ~ServerFixture() {
@@ -116,7 +114,6 @@ struct ServerFixture {
   LeaseId bobs_lease = rig.grant("bob");
   Result<ChatTemplate> no_chat = fail(Errc::UnsupportedModel, "no template");
   RequestMetrics metrics;
-  std::vector<LeaseId> used_leases;  ///< As reported by the server.
   boost::asio::io_context io, parser;
   std::optional<boost::asio::local::stream_protocol::acceptor> broker_socket;
   std::unique_ptr<BrokerLink> broker;

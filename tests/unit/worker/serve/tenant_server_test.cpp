@@ -48,16 +48,6 @@ TEST_CASE("tenant server: the reply to a lenient schema lists what is not checke
   run_until(fixture.io, [&] { return ann->has_ended(); });
 }
 
-TEST_CASE(
-    "tenant server: the lease of a request is reported as used before the request is parsed") {
-  ServerFixture fixture;
-  const auto bob = fixture.tenant("bob");
-  CHECK(fixture.used_leases.empty());
-  fixture.generate(*bob, "r");
-  fixture.wait_until_seen(*bob);
-  CHECK(fixture.used_leases == std::vector{fixture.bobs_lease});
-}
-
 TEST_CASE("tenant server: the parser takes one request of each tenant at a time") {
   ServerFixture fixture;
   fixture.start_engine();
