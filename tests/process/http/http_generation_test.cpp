@@ -339,7 +339,9 @@ TEST_CASE("http: a chat without max_tokens fits the tenant's quota, alone and in
       {"model", http.model(key)}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}, {"n", 3}};
   CHECK(http.send(post("/v1/chat/completions", key, several)).status == 200);
   const Json response{{"model", http.model(key)}, {"input", "Hi"}};
-  CHECK(http.send(post("/v1/responses", key, response)).status == 200);
+  const HttpReply answered = http.send(post("/v1/responses", key, response));
+  INFO(answered.body);
+  CHECK(answered.status == 200);
 }
 
 }  // namespace leasehold::testing
