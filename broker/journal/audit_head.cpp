@@ -39,14 +39,14 @@ Result<audit::Link> parse_head(const std::string& line, const std::string& path)
 
 }  // namespace
 
-Result<KnownHead> read_audit_head(const std::string& path) {
+Result<std::optional<audit::Link>> read_audit_head(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd && errno == ENOENT) return KnownHead{.link = {}, .is_missing = true};
+  if (!fd && errno == ENOENT) return std::nullopt;
   if (!fd) return state_file_error(path, errno);
   std::array<char, kMaxHeadBytes + 1> text{};
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) return fail_errno(Errc::SystemError, path, errno);
-  return KnownHead{.link = TRY(parse_head({text.data(), static_cast<std::size_t>(got)}, path))};
+  return TRY(parse_head({text.data(), static_cast<std::size_t>(got)}, path));
 }
 
 Result<void> write_audit_head(const std::string& path, const audit::Link& head) {

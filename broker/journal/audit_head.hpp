@@ -4,6 +4,7 @@
 /// Format: one line, "<sequence> <hash>". Threads: one.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "common/result.hpp"
@@ -11,14 +12,9 @@
 
 namespace leasehold::journal {
 
-/// The newest record according to the head file.
-struct KnownHead {
-  audit::Link link;         ///< Sequence 0 if there is no file.
-  bool is_missing = false;  ///< There is no head file.
-};
-
-/// Errors: FileCorrupt; those of state_file_error.
-Result<KnownHead> read_audit_head(const std::string& path);
+/// Returns what the file says, or nothing if there is no file. Errors: FileCorrupt; those of
+/// state_file_error.
+Result<std::optional<audit::Link>> read_audit_head(const std::string& path);
 
 /// The file is durable when this returns. Errors: those of write_state_file; the file is then
 /// unchanged.

@@ -69,7 +69,8 @@ Result<std::vector<wire::DsseEnvelope>> parse_links(const std::string& text) {
 
 }  // namespace
 
-Result<AuditLog> AuditLog::create(Database& database, const KnownHead& head, AuditLimits limits) {
+Result<AuditLog> AuditLog::create(Database& database, const std::optional<audit::Link>& head,
+                                  AuditLimits limits) {
   Statements to;
   to.insert = TRY(database.prepare(
       "INSERT INTO audit_record (sequence, at_unix_ms, content, hash) VALUES (?,?,?,?)"));
@@ -93,7 +94,7 @@ Result<AuditLog> AuditLog::create(Database& database, const KnownHead& head, Aud
   return log;
 }
 
-Result<void> AuditLog::load(Database& database, const KnownHead& head) {
+Result<void> AuditLog::load(Database& database, const std::optional<audit::Link>& head) {
   std::optional<std::int64_t> last_unix_ms;
   Statement newest = TRY(database.prepare(
       "SELECT sequence, hash, at_unix_ms FROM audit_record ORDER BY sequence DESC LIMIT 1"));
@@ -102,12 +103,12 @@ Result<void> AuditLog::load(Database& database, const KnownHead& head) {
   TRY(load_meta(database, last_unix_ms));
   TRY(load_tree(database));
   if (!has_records) now_.head = now_.removed;
-  if (head.is_missing && now_.head.sequence > 0) {
+  if (!head && now_.head.sequence > 0) {
     head_missing_after_ = now_.head.sequence;
     // If the disk is full, the next start does not find this value.
     (void)to_.set_meta.run(kHeadMissing, head_missing_after_);
   }
-  if (head.link.sequence >= now_.head.sequence) now_.head = head.link;
+  if (head && head->sequence >= now_.head.sequence) now_.head = *head;
   if (limits_.trust_clock) last_unix_ms.reset();
   time_ = TrustedTime(last_unix_ms, longest_step(limits_.days));
   time_.look(unix_time_ms(), SystemClock().now());

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "broker/books/rows.hpp"
-#include "broker/journal/audit_head.hpp"
 #include "broker/journal/database.hpp"
 #include "broker/journal/tenant_chains.hpp"
 #include "broker/journal/trusted_time.hpp"
@@ -41,7 +40,8 @@ class AuditLog {
   /// If the table ends before `head`, records were cut off; the chain then continues after `head`,
   /// so that the gap stays visible. If the head file was missing, the log remembers this until the
   /// records that it then had have been removed. Errors: those of Database.
-  static Result<AuditLog> create(Database& database, const KnownHead& head, AuditLimits limits);
+  static Result<AuditLog> create(Database& database, const std::optional<audit::Link>& head,
+                                 AuditLimits limits);
 
   /// These run inside the caller's transaction. A usage record whose number the worker has reported
   /// before is dropped. Errors: those of Database.
@@ -109,7 +109,7 @@ class AuditLog {
   };
   AuditLog(Statements statements, TenantChains tenants, AuditLimits limits)
       : to_(std::move(statements)), tenants_(std::move(tenants)), limits_(limits), time_({}, {}) {}
-  Result<void> load(Database& database, const KnownHead& head);
+  Result<void> load(Database& database, const std::optional<audit::Link>& head);
   Result<void> load_meta(Database& database, std::optional<std::int64_t>& last_unix_ms);
   Result<void> load_tree(Database& database);
   Result<void> load_sources(Database& database);

@@ -76,12 +76,12 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::open(const std::string& st
   Statement sync_full = TRY(database.prepare("PRAGMA synchronous=FULL"));
   Statement sync_normal = TRY(database.prepare("PRAGMA synchronous=NORMAL"));
   const std::string head_path = state_dir + "/audit_head";
-  const KnownHead head = TRY(read_audit_head(head_path));
+  const std::optional<audit::Link> head = TRY(read_audit_head(head_path));
   auto audit =
       std::make_unique<AuditLog>(TRY(naming_files(path, AuditLog::create(database, head, limits))));
   // Write the head file before the first record, so that a missing file always means that it was
   // removed.
-  if (head.is_missing) (void)write_audit_head(head_path, audit->head());
+  if (!head) (void)write_audit_head(head_path, audit->head());
   Tables tables = TRY(Tables::open(database, *audit));
   const std::string marks_path = state_dir + "/high_water_marks";
   HighWaterMarksFile high_water_marks = TRY(HighWaterMarksFile::open(marks_path));

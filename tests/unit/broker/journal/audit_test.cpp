@@ -304,7 +304,7 @@ TEST_CASE("audit log: a tail that is cut off while the broker runs is found too"
 TEST_CASE("audit log: the head's file names the last record at the end, and is checked") {
   const StateDir dir;
   write_usages(*opened(dir), 1, 3);
-  CHECK(read_audit_head(dir.file("audit_head")).value().link.sequence == 3);
+  CHECK(read_audit_head(dir.file("audit_head")).value()->sequence == 3);
   CHECK(std::filesystem::exists(dir.file("audit_head")));
   const char* text = GENERATE("", "3", "3 00\n", "x\n");
   std::ofstream(dir.file("audit_head")) << text;
