@@ -102,7 +102,7 @@ void Checkpointer::publish_audit_head(const audit::Link& head) {
     const std::lock_guard lock(mutex_);
     const bool was_waiting = std::exchange(audit_head_, head).has_value();
     if (was_waiting) return;
-    head_due_ = std::max(next_audit_head_, SteadyClock::now() + kSyncDelay);
+    head_due_ = std::max(head_due_, SteadyClock::now() + kSyncDelay);
   }
   woken_.notify_one();
 }
@@ -135,7 +135,7 @@ void Checkpointer::work(const std::stop_token& stop) {
     std::vector<OnSynced> handlers;
     if (syncs) handlers = std::exchange(on_synced_, {});
     const auto head = now >= head_due_ ? std::exchange(audit_head_, {}) : std::nullopt;
-    if (head) next_audit_head_ = SteadyClock::now() + kAuditHeadInterval;
+    if (head) head_due_ = SteadyClock::now() + kAuditHeadInterval;
     lock.unlock();
     if (syncs || head) sync_for(std::move(handlers), head);
     if (moves) move_log();

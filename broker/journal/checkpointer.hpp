@@ -80,8 +80,7 @@ class Checkpointer {
   SteadyClock::time_point sync_due_ = kNever;
   std::vector<OnSynced> on_synced_;        // wait for the next sync
   std::optional<audit::Link> audit_head_;  // waits to be written
-  SteadyClock::time_point head_due_{};     // of `audit_head_`
-  SteadyClock::time_point next_audit_head_{};
+  SteadyClock::time_point head_due_{};     // earliest time of the next head
   std::atomic<std::uint64_t> log_syncs_ = 0;
   std::atomic<std::uint64_t> complete_moves_ = 0;
   /// The log file, used only by the thread. Closing it releases no lock, because SQLite's locks are
