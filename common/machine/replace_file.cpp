@@ -2,25 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 
 #include "common/machine/unique_fd.hpp"
+#include "common/random.hpp"
 
 namespace leasehold {
 namespace {
 
 /// The name is random, because processes of several containers may have the same pid.
-Result<std::string> temporary_path(const std::string& path) {
-  std::uint64_t suffix = 0;
-  if (::getrandom(&suffix, sizeof(suffix), 0) != sizeof(suffix))
-    return fail_errno(Errc::SystemError, "getrandom", errno);
-  return fmt::format("{}.{:016x}.next", path, suffix);
+std::string temporary_path(const std::string& path) {
+  return fmt::format("{}.{:016x}.next", path, random_bits());
 }
 
 Result<void> write_new(int fd, std::string_view text, const std::string& path, bool syncs) {
@@ -51,7 +47,7 @@ Result<void> sync_directory_of(const std::string& path) {
 
 Result<void> replace_file(const std::string& path, std::string_view text,
                           const ReplaceOptions& options) {
-  const std::string next = TRY(temporary_path(path));
+  const std::string next = temporary_path(path);
   const UniqueFd fd(::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode));
   if (!fd) return fail_file("create " + next, errno);
   Result<void> written = write_new(fd.get(), text, path, options.survives_power_cut);
