@@ -148,9 +148,10 @@ std::string dumped(const Json& value) {
 /// members would copy the body.
 class LineWriter {
  public:
-  explicit LineWriter(std::size_t fds, const Json* id = nullptr) {
+  /// `id` is JSON, or empty for a message without one.
+  explicit LineWriter(std::size_t fds, std::string_view id = {}) {
     if (fds > 0) add("fds", std::to_string(fds));
-    if (id != nullptr) add("id", dumped(*id));
+    if (!id.empty()) add("id", id);
     add("jsonrpc", R"("2.0")");
   }
   void add(std::string_view name, std::string_view value) {
@@ -241,8 +242,7 @@ Json id_of_partial_line(std::string_view begun) {
 }
 
 std::string call_line(std::uint64_t id, const std::string& method, const Payload& params) {
-  const Json number = id;
-  LineWriter line(params.fds.size(), &number);
+  LineWriter line(params.fds.size(), std::to_string(id));
   line.add("method", dumped(method));
   line.add("params", dumped(params.body));
   return std::move(line).end();
@@ -256,7 +256,7 @@ std::string notification_line(const std::string& method, const Payload& params) 
 }
 
 std::string result_line(const Json& id, const Payload& result) {
-  LineWriter line(result.fds.size(), &id);
+  LineWriter line(result.fds.size(), dumped(id));
   line.add("result", dumped(result.body));
   return std::move(line).end();
 }
