@@ -1,7 +1,7 @@
 // `brokerctl audit`.
 #include "common/cli/number_option.hpp"
+#include "common/cli/parse_check.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
-#include "tools/brokerctl/arguments/key_options.hpp"
 #include "tools/brokerctl/audit.hpp"
 
 namespace leasehold::brokerctl {

@@ -1,5 +1,6 @@
 // `brokerctl cell`: asks etcd about a cell of hosts, and changes it.
 #include "common/cli/command_line.hpp"
+#include "common/cli/parse_check.hpp"
 #include "common/cli/size_option.hpp"
 #include "common/unix_time.hpp"
 #include "ipc/control/messages/limits.hpp"

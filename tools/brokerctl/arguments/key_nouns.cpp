@@ -1,6 +1,7 @@
 // `brokerctl keys` and `brokerctl usage`.
 #include <fmt/format.h>
 
+#include "common/cli/parse_check.hpp"
 #include "common/random.hpp"
 #include "tools/brokerctl/arguments/key_options.hpp"
 #include "tools/brokerctl/audit.hpp"

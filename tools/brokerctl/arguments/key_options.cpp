@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "common/cli/parse_check.hpp"
 #include "common/utf8.hpp"
 #include "tools/brokerctl/audit.hpp"
 #include "tools/cell/decide/records.hpp"

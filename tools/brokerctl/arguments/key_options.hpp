@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "common/cli/parse_check.hpp"
 #include "ipc/control/messages/keys.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
 

@@ -3,9 +3,9 @@
 #include <charconv>
 
 #include "common/cli/command_line.hpp"
+#include "common/cli/parse_check.hpp"
 #include "common/cli/size_option.hpp"
 #include "tools/brokerctl/arguments/commands.hpp"
-#include "tools/brokerctl/arguments/key_options.hpp"
 
 namespace leasehold::brokerctl {
 namespace {
