@@ -106,7 +106,7 @@ bool CudaMatmuls::read_floats(const ProjectionArgs& args, RowForm prepared) cons
 
 bool CudaMatmuls::norms_rows(const LaunchContext& context, const RmsNormArgs& norm,
                              std::span<const MatmulArgs> matmuls) const {
-  if (!has_plain_rows(norm, matmuls.front())) return false;
+  if (!cuda_.card.starts_early || !has_plain_rows(norm, matmuls.front())) return false;
   std::vector<MatmulOperands> operands;
   for (const MatmulArgs& one : matmuls) operands.push_back(plan(context, one).operands);
   for (std::size_t first = 0; first < operands.size();) {

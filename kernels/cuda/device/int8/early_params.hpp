@@ -33,7 +33,7 @@ struct RowNorm {
 ///   parts     [2][kInt8Chunks][columns][16] floats
 ///   scales    [n_blocks][columns] floats: those of x
 ///   rows      the rounded rows of x (EarlyRows), unless their units pass through the rings
-///   rings     [kInt8Chunks][stages]: a unit of weights, and of x if there are no rows
+///   rings     [kInt8Chunks][stages]: a unit of weights; without `rows` also a unit of x
 struct EarlyShared {
   std::uint32_t scales_at;
   std::uint32_t rows_at;

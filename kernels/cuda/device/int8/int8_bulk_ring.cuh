@@ -18,13 +18,15 @@ template <TensorType kType, std::uint32_t kColumns>
 class BulkRing {
   using Shape = GroupShape<kType>;
   static constexpr Int8Unit kUnit = int8_chunk_ring(kType, kColumns).unit;
+  static constexpr std::uint32_t kBytesWithX = early_stage_bytes(kUnit, kColumns, false);
+  static constexpr std::uint32_t kBytesWithoutX = early_stage_bytes(kUnit, kColumns, true);
 
  public:
   __device__ __forceinline__ explicit BulkRing(const EarlyMatmulParams& p)
       : p_(p),
         blocks_(blocks_of_row<kType>(p.matmul.x), warp_of_block()),
         has_x_(!early_keeps_rows(kColumns) && p.rows.q_stride == 0),
-        stage_bytes_(kUnit.weight_bytes + (has_x_ ? kColumns * kUnit.column_stride : 0)),
+        stage_bytes_(has_x_ ? kBytesWithX : kBytesWithoutX),
         stages_(dynamic_shared() + p.shared.rings_at +
                 warp_of_block() * p.shared.stages * stage_bytes_),
         barriers_(reinterpret_cast<SharedBarrier*>(dynamic_shared()) +
