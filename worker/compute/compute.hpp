@@ -25,9 +25,9 @@ struct Compute {
   /// The CUDA context of a GPU, used by the mappers and the backend.
   std::shared_ptr<void> context;
   std::shared_ptr<const RegionMapper> mapper;  ///< Maps KV memory.
-  /// Maps the first KV memory of a tenant's lease without pages, as it may stay idle. Null: as
-  /// other KV memory, on a card, and where the kernel may refuse a page: then a grant is refused
-  /// instead.
+  /// Maps the first KV memory of a tenant's lease without pages, as it may stay idle. Null on a
+  /// card, and where the kernel may refuse a page (kernel_limits_pages): then `mapper` maps it too,
+  /// so that the grant is refused instead.
   std::shared_ptr<const RegionMapper> first_mapper;
   std::shared_ptr<const RegionMapper> weights_mapper;
   std::shared_ptr<const RegionMapper> swap_mapper;  ///< Maps swap memory.

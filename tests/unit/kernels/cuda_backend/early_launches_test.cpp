@@ -20,7 +20,7 @@ void act_between_launches(DecodeRig& rig, std::uint64_t n_of_layer, std::functio
     while (kernels() < 1 + n_of_layer) fake_cuda_run(1);
     act();
   });
-  rig.before_finish = fake_cuda_release;  // after a stop there is no unit 10
+  rig.before_finish = fake_cuda_release;  // a stopped step ends before unit 10
 }
 
 }  // namespace
