@@ -6,33 +6,10 @@
 
 #include "common/counted.hpp"
 #include "common/fair_shares.hpp"
+#include "worker/schedule/adapter_version.hpp"
 #include "worker/schedule/queue_full.hpp"
 
 namespace leasehold {
-namespace {
-
-/// Tokens that one version computed are not continued by another one.
-Result<void> check_version(const PromptRequest& request, const LoadedAdapter& adapter) {
-  const std::uint32_t wanted = request.adapter.version;
-  if (wanted != 0 && wanted != adapter.version) {
-    return std::unexpected(
-        Error{Errc::UnknownAdapter,
-              fmt::format("version {} of adapter {} was replaced by version {}; send the request "
-                          "again",
-                          wanted, adapter.name, adapter.version),
-              FailureScope::Adapter});
-  }
-  const std::string& began_under = request.adapter.continued;
-  if (began_under.empty() || began_under == adapter.digest.hex()) return {};
-  return std::unexpected(
-      Error{Errc::UnknownAdapter,
-            fmt::format("the text began under another version of adapter {} than {}, the newest "
-                        "one; send the request again without its tokens",
-                        adapter.name, adapter.version),
-            FailureScope::Adapter});
-}
-
-}  // namespace
 
 void AdapterWaits::wait(PromptRequest request, OnLoaded on_loaded) {
   if (service_ == nullptr) {
@@ -76,7 +53,7 @@ void AdapterWaits::loaded(std::uint64_t number, Result<AdapterUse> use) {
   if (!found) return;
   auto& [request, on_loaded] = found.mapped();
   if (!use) return on_loaded(std::unexpected(use.error()));
-  if (const auto checked = check_version(request, **use); !checked)
+  if (const auto checked = check_version(request.adapter, **use); !checked)
     return on_loaded(std::unexpected(checked.error()));
   request.adapter.use = *use;
   request.adapter.share =
