@@ -8,6 +8,7 @@
 #include "broker/decide/lease/grant.hpp"
 #include "broker/decide/lease/revoke.hpp"
 #include "broker/decide/memory/return_memory.hpp"
+#include "broker/decide/tenant/publish.hpp"
 #include "broker/recovery/recovery_observer.hpp"
 #include "broker/recovery/restore.hpp"
 
@@ -131,6 +132,7 @@ Result<Recovered> recover(const journal::Image& image, const Facts& facts, Broke
     store_behind_words(decision, restored.stale_words);
     set_worker_deadlines(decision, facts);
     resume_pending_work(decision, facts, restored);
+    end_all_outdated_texts(decision);
   }
   journal_decision(decision, image.extent_size_bytes);
   // This row is the last, so that all other rows are written before they count for this boot.

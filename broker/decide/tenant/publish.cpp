@@ -158,6 +158,19 @@ bool is_outdated(const State& state, const LeaseRecord& text) {
   });
 }
 
+template <class Predicate>
+void end_outdated_where(Decision& decision, Predicate matches) {
+  const State& state = decision.state;
+  revoke_leases(decision,
+                open_leases_where(decision.state,
+                                  [&](const LeaseRecord& record) {
+                                    const auto adapter = record.text_adapter();
+                                    return adapter && record.is(LeaseState::Live) &&
+                                           matches(*adapter) && is_outdated(state, record);
+                                  }),
+                RevokeReason::ModelUnloaded);
+}
+
 /// True if this decision closes a lease. A decision does not reuse a slot that it has closed: if
 /// the broker died before it stored the Fenced word, the table would have the old lease's open word
 /// and the journal the new lease's row.
@@ -213,17 +226,14 @@ void publish_lost_texts(Decision& decision) {
 }
 
 void end_outdated_texts(Decision& decision) {
-  State& state = decision.state;
   const std::set<AdapterName> changed = adapters_changed(decision);
   if (changed.empty()) return;
-  revoke_leases(decision,
-                open_leases_where(state,
-                                  [&](const LeaseRecord& record) {
-                                    const auto adapter = record.text_adapter();
-                                    return adapter && record.is(LeaseState::Live) &&
-                                           changed.contains(*adapter) && is_outdated(state, record);
-                                  }),
-                RevokeReason::ModelUnloaded);
+  end_outdated_where(decision,
+                     [&](const AdapterName& adapter) { return changed.contains(adapter); });
+}
+
+void end_all_outdated_texts(Decision& decision) {
+  end_outdated_where(decision, [](const AdapterName&) { return true; });
 }
 
 void start_fill(Decision& decision, LeaseRecord& record, CallId call) {

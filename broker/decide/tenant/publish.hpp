@@ -26,4 +26,8 @@ void publish_lost_texts(Decision& decision);
 /// Ends the texts of versions of adapters that no request uses any more. Call it after each event.
 void end_outdated_texts(Decision& decision);
 
+/// The same after a restart, which may end the lease of a version, or find that the earlier broker
+/// has ended it without its texts.
+void end_all_outdated_texts(Decision& decision);
+
 }  // namespace leasehold

@@ -235,6 +235,21 @@ TEST_CASE("publish: after a broker restart a text still belongs to its adapter")
   CHECK_FALSE(after.record(text).is(LeaseState::Live));
 }
 
+TEST_CASE(
+    "publish: a broker that died between the words of an adapter and its text ends the text") {
+  TextWorld before;
+  const LeaseId adapter = before.load();
+  const LeaseId text = before.published();
+  before.add("tone", "");
+  REQUIRE(before.is_live(text));                            // its version is loaded
+  before.begin_unit(before.worker, Touches::TenantMemory);  // so the adapter's lease is not fenced
+  before.table.restore(adapter, LeaseState::Revoked, RevokeReason::ModelUnloaded);
+  World after(before, {});
+  CHECK(after.record(adapter).is(LeaseState::Revoked));
+  CHECK(after.record(text).is(LeaseState::Revoked));
+  CHECK(reason_of(after.record(text).lease) == RevokeReason::ModelUnloaded);
+}
+
 TEST_CASE("publish: after any event a text is of the newest version, or its version is loaded") {
   TextWalk walk;
   CAPTURE(testing::test_seed());
