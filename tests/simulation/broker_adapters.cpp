@@ -19,6 +19,16 @@ Result<ResolvedAdapter> resolved(const journal::AdapterRow* row, const std::stri
       .is_pinned = row->pinned};
 }
 
+/// The adapters of the published texts, which the broker does not see meanwhile.
+std::map<LeaseId, std::string> hide_text_adapters(State& state) {
+  std::map<LeaseId, std::string> hidden;
+  for (const LeaseId id : state.leases.open_leases()) {
+    LeaseRecord& record = state.leases.at(id);
+    if (record.text_adapter()) hidden[id] = std::exchange(record.model, "");
+  }
+  return hidden;
+}
+
 }  // namespace
 
 void Broker::resolve(Connection& from, const TenantId& tenant, const std::string& adapter,
@@ -36,6 +46,17 @@ void Broker::resolve(Connection& from, const TenantId& tenant, const std::string
 
 /// Bugs of the core are planted in what it decides from.
 std::vector<Effect> Broker::decide_with_planted_bugs(const Event& event) {
+  if (!deps_.planted_bugs.adapter_text_kept || std::holds_alternative<GrantAnswered>(event))
+    return decide_with_planted_bugs_of_adapters(event);
+  const auto hidden = hide_text_adapters(state);
+  std::vector<Effect> effects = decide_with_planted_bugs_of_adapters(event);
+  for (const auto& [id, adapter] : hidden) {
+    if (state.leases.find_open(id) != nullptr) state.leases.at(id).model = adapter;
+  }
+  return effects;
+}
+
+std::vector<Effect> Broker::decide_with_planted_bugs_of_adapters(const Event& event) {
   const TimePoint now = deps_.machine.clock.now();
   const auto* open = std::get_if<Call<wire::AdapterOpen>>(&event);
   const journal::AdapterRow* row =

@@ -284,9 +284,10 @@ void Broker::perform(const effect::SendFill& effect) {
   const LeaseId lease = effect.fill.lease;
   const std::uint64_t number = expect_answer(
       *way, [lease](Error error) -> Event { return FillAnswered{lease, std::unexpected(error)}; });
+  pending_calls_[number].give_up = TimePoint{INT64_MAX};  // the text may wait for its adapter
   auto* worker = dynamic_cast<Worker*>(way->ends[Connection::kClient].process);
   deps_.machine.send(*way, Connection::kClient,
-                     [worker, lease, number] { worker->on_fill(lease, number); });
+                     [worker, fill = effect.fill, number] { worker->on_fill(fill, number); });
 }
 
 void Broker::perform(const effect::KillWorker& effect) {

@@ -25,7 +25,7 @@ void Broker::perform(const effect::PunchExtents& effect) {
       const bool is_of_adapter = deps_.adapters->is_of_adapter(extent);
       if (is_of_adapter && deps_.planted_bugs.adapter_not_scrubbed) continue;
       deps_.judge.punched(extent);
-      if (is_of_adapter) deps_.adapters->punched(extent);
+      deps_.adapters->punched(extent);
     }
     deps_.machine.reach(FaultSite::BrokerScrubbed, *this);
   });

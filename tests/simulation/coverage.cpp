@@ -151,6 +151,14 @@ std::string_view name(AdapterEvent event) {
       "two tenants read a shared adapter together",
       "a text went on under a version that was replaced or removed",
       "a text under an adapter was whole",
+      "a text was published under an adapter",
+      "a text was published again under an adapter",
+      "a text under an adapter read a published one",
+      "a text read a published one after its adapter was loaded again",
+      "a published text ended with the version of its adapter",
+      "a published text was revoked with its adapter",
+      "a text was not published under another version",
+      "an adapter was revoked while a text was published under it",
   };
   return kNames[static_cast<std::size_t>(event)];
 }

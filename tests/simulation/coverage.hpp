@@ -103,8 +103,17 @@ enum class AdapterEvent : std::uint8_t {
   ReadTogether,      ///< Texts of two tenants read one shared adapter in a step.
   OldVersionRead,    ///< A text went on under a version that had been replaced or removed.
   WholeText,
+  Published,                 ///< A text under it.
+  PublishedAgain,            ///< After the death of its worker.
+  PublishedRead,             ///< By a text under it.
+  PublishedReadAfterReload,  ///< Under another lease of the content that computed it.
+  PublishedVersionEnded,     ///< A published text ended with its version.
+  PublishedRevoked,          ///< A published text ended with a revocation of its adapter.
+  OtherVersionToPublish,     ///< A text was not published under a newer version.
+  RevokedWhilePublishing,    ///< The lease of its adapter ended, and with it the computation.
 };
-inline constexpr int kAdapterEventCount = static_cast<int>(AdapterEvent::WholeText) + 1;
+inline constexpr int kAdapterEventCount =
+    static_cast<int>(AdapterEvent::RevokedWhilePublishing) + 1;
 std::string_view name(AdapterEvent event);
 
 /// Every transition of every table.

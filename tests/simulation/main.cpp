@@ -62,6 +62,8 @@ bool enable_planted_bug(Options& options) {
       {"adapter-not-scrubbed", &PlantedBugs::adapter_not_scrubbed},
       {"adapter-not-gated", &PlantedBugs::adapter_not_gated},
       {"adapter-version-ignored", &PlantedBugs::adapter_version_ignored},
+      {"adapter-text-for-any", &PlantedBugs::adapter_text_for_any},
+      {"adapter-text-kept", &PlantedBugs::adapter_text_kept},
       {"journal-over-table", &PlantedBugs::journal_over_table},
       {"settle-immediately", &PlantedBugs::settle_immediately},
       {"mirror-not-awaited", &PlantedBugs::mirror_not_awaited},

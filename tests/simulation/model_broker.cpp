@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/simulation/adapters/text_check.hpp"
 #include "tests/simulation/agent_client.hpp"
 #include "tests/simulation/model_worker.hpp"
 #include "tests/simulation/reserve_check.hpp"
@@ -9,12 +10,15 @@
 namespace leasehold::simulation {
 namespace {
 
+constexpr std::uint32_t kMaxSharedBlocks = 3 * kExtentBytes / kBlockBytes;  // of a worker
+
 BrokerConfig config(bool on_card, bool has_adapters) {
-  return {.slot_count = has_adapters ? 8u : 5u,
+  return {.slot_count = has_adapters ? 10u : 5u,
           .capacity_bytes = kExtents * kExtentBytes,
           .swap_capacity_bytes = kSwapExtents * kExtentBytes,
           .weights_capacity_bytes = 8ull << 20,
-          .max_shared_adapter_bytes = kExtentBytes,
+          .max_shared_blocks = kMaxSharedBlocks,
+          .max_shared_adapter_bytes = 2 * kExtentBytes,  // two versions of one
           .timeouts = {.fence = std::chrono::seconds(2),
                        .adopt_grace = std::chrono::seconds(3),
                        .worker = std::chrono::seconds(6)},
@@ -161,8 +165,10 @@ void Broker::handle_next() {
 
 void Broker::handle(const Event& event) {
   if (tracing) trace(fmt::format("broker decides event {}", event.index()));
+  const PublishedTexts texts = published_texts(state);
   std::vector<Effect> effects = decide_with_planted_bugs(event);
   if (deps_.persistent.has_adapters) check_adapter_quotas(state, event, effects);
+  check_published_texts(texts, state, event, deps_.coverage);
   check_reserves(state);
   check_swap_shares(state);
   check_replacements(state);

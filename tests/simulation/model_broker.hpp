@@ -57,6 +57,8 @@ struct PlantedBugs {
   bool adapter_not_scrubbed = false;       ///< Memory of an adapter is reported as zero.
   bool adapter_not_gated = false;          ///< A text ignores the word of its adapter's lease.
   bool adapter_version_ignored = false;    ///< A text goes on under another version.
+  bool adapter_text_for_any = false;       ///< A published text is read under any adapter.
+  bool adapter_text_kept = false;     ///< A published text stays when its adapter's version ends.
   bool journal_over_table = false;    ///< Recovery trusts the journal where the table is newer.
   bool settle_immediately = false;    ///< A worker answers without waiting for its card.
   bool mirror_not_awaited = false;    ///< A launch does not wait for the mirror to be written.
@@ -245,6 +247,7 @@ class Broker : public Process {
 
   // broker_adapters.cpp
   std::vector<Effect> decide_with_planted_bugs(const Event& event);
+  std::vector<Effect> decide_with_planted_bugs_of_adapters(const Event& event);
 
   void live();
   void send_unmap(const effect::SendUnmap& effect);

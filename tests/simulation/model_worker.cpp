@@ -88,8 +88,9 @@ void Worker::on_asleep(bool asleep) {
 
 /// Its texts wake it, or a request that arrives.
 void Worker::wake_up() {
-  const bool has_texts = std::ranges::any_of(
-      held_, [](const auto& entry) { return entry.second.running.has_value(); });
+  const bool has_texts = std::ranges::any_of(held_, [](const auto& entry) {
+    return entry.second.running.has_value() || entry.second.fill.has_value();
+  });
   if (!has_texts && !deps_.machine.one_in(8)) return;
   call_pending_ = true;
   broker_->ask(*link_, wire::WeightsWake{}, [this](const Result<Answer>& answer) {
@@ -118,6 +119,7 @@ void Worker::open_weights() {
 
 void Worker::weights_opened(const Result<Answer>& answer) {
   call_pending_ = false;
+  if (!answer && ready_) post([this] { give_up_fills(); });
   if (!answer) {  // retries later, but exits when the broker found it untrusted while it started
     kill_pending = kill_pending || (!ready_ && answer.error().code == Errc::PermissionDenied);
     return;
@@ -151,6 +153,9 @@ void Worker::report_ready() {
     // Schedules are short, so an operator publishes early.
     if (ready_ && deps_.machine.one_in(2))
       broker_->call(wire::PrefixPublish{.worker = name_, .text = "a text"});
+    if (ready_ && adapters_ && deps_.machine.one_in(2))
+      broker_->call(wire::PrefixPublish{
+          .worker = name_, .text = "a text", .adapter = AdapterName{kSharedAdapter}});
   });
 }
 
@@ -274,6 +279,7 @@ void Worker::drop(LeaseId lease) {
   if (found == held_.end()) return;
   unmap_all(lease);
   if (found->second.running) end(found->second);
+  if (found->second.fill) refuse_fill(lease, found->second);
   end_readers(lease);
   held_.erase(found);
 }
@@ -347,29 +353,10 @@ void Worker::on_reclaim(const effect::SendReclaim& asked, std::uint64_t number) 
   posted_.push_back(give);
 }
 
-void Worker::on_fill(LeaseId lease, std::uint64_t number) {
-  const bool fails = deps_.machine.one_in(6);
-  posted_.push_back([this, lease, number, fails] {
-    const auto found = held_.find(lease);
-    if (fails || found == held_.end())
-      return reply(number, FillAnswered{lease, fail(Errc::BadRequest, "the text is too short")});
-    found->second.is_published = true;
-    reply(number, FillAnswered{lease, wire::PrefixFilled{.tokens = 16, .blocks = 1}});
-  });
-}
-
-/// Nothing on a card, whose launches name one lease for each row.
-std::optional<LeaseId> Worker::any_published() const {
-  std::vector<LeaseId> published;
-  for (const auto& [lease, held] : held_) {
-    if (held.is_published && state_of(lease) == LeaseState::Live) published.push_back(lease);
-  }
-  if (launcher_ || published.empty() || deps_.machine.one_in(4)) return std::nullopt;
-  return published[deps_.machine.pick(published.size())];
-}
-
 void Worker::end_readers(LeaseId ended) {
   for (auto& [lease, held] : held_) {
+    if (held.fill && held.fill->adapter && held.fill->adapter->lease == ended)
+      refuse_fill(lease, held);
     if (!held.running) continue;
     if (held.running->shared == ended) {
       end(held);

@@ -12,6 +12,7 @@
 #include "tests/simulation/card_stream.hpp"
 #include "tests/simulation/memory.hpp"
 #include "tests/simulation/model_broker.hpp"
+#include "worker/kv/prefix_index.hpp"
 #include "worker/lease/reconnect_state.hpp"
 
 namespace leasehold::simulation {
@@ -60,7 +61,7 @@ class Worker final : public Process, private RefusalListener {
   void on_draining();
   void on_asleep(bool asleep);
   void on_reclaim(const effect::SendReclaim& asked, std::uint64_t number);
-  void on_fill(LeaseId lease, std::uint64_t number);
+  void on_fill(const wire::PrefixFill& asked, std::uint64_t number);
   void on_adapters_notice(const wire::AdaptersChanged& changed);
   void on_adapters_notice(const wire::AdaptersYield& asked);
   void on_adapter_order(const effect::SendAdapterOrder& effect, std::uint64_t number);
@@ -125,13 +126,21 @@ class Worker final : public Process, private RefusalListener {
     std::optional<LeaseId> shared = {};  ///< The published text that it reads.
     AdapterUse adapter = {};             ///< Null: the base model.
   };
+  /// A text to publish; the next steps compute it.
+  struct Fill {
+    std::uint64_t number = 0;  ///< Of the broker's call.
+    wire::PrefixFill asked;
+    AdapterUse adapter = {};  ///< Null: the base model.
+  };
   struct Held {
     std::vector<ExtentId> extents;
     std::vector<ExtentId> swap;
     std::optional<Running> running;
     std::optional<Text> adopted;     ///< The longest record that came with the memory.
     bool adopted_from_torn = false;  ///< The newer slot of that record was torn.
-    bool is_published = false;       ///< A shared lease whose text was computed.
+    std::optional<Fill> fill;
+    PrefixIndex published;                   ///< Of a shared lease: its text, once it was computed.
+    std::optional<LeaseId> published_under;  ///< Of the adapter that computed it.
 
     std::vector<ExtentId>& of(MemoryPool pool) { return pool == MemoryPool::Kv ? extents : swap; }
     bool reported_drained = false;
@@ -143,10 +152,10 @@ class Worker final : public Process, private RefusalListener {
     std::vector<ExtentId> extents;
     std::optional<LeaseId> shared;
     std::vector<ExtentId> shared_extents;
-    Request* request = nullptr;
+    Request* request = nullptr;  ///< Null for a text to publish.
     std::optional<LeaseId> adapter;
     std::vector<ExtentId> adapter_extents;
-    std::uint64_t content = 0;
+    std::uint64_t content = 0;  ///< Of the adapter; 0: the base model.
   };
 
   // worker_return.cpp: reconnecting to a broker
@@ -184,9 +193,20 @@ class Worker final : public Process, private RefusalListener {
   void report_falsely();
   void stop_expired();
   bool is_expired(LeaseId lease) const;
-  std::optional<LeaseId> any_published() const;
   /// Of a published text or an adapter.
   void end_readers(LeaseId lease);
+
+  // worker_publications.cpp: texts that it publishes
+  void load_for_fill(const wire::PrefixFill& asked, std::uint64_t number);
+  void begin_fill(Fill fill);
+  void add_fill(LeaseId lease, const Held& held);
+  void publish(LeaseId lease, Held& held);
+  void end_fill(LeaseId lease, Held& held, Result<wire::PrefixFilled> filled);
+  void refuse_fill(LeaseId lease, Held& held);
+  void give_up_fills();
+  OwnedText published_text(const AdapterUse& adapter, std::size_t tokens) const;
+  std::optional<LeaseId> published_for(const AdapterUse& adapter) const;
+  void note_published(const Running& reader) const;
 
   // worker_texts.cpp: requests and their texts
   std::optional<std::uint32_t> free_stop_slot() const;

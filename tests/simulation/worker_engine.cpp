@@ -37,8 +37,9 @@ bool Worker::drain(std::uint32_t index) {
 bool Worker::has_work() const {
   if (!posted_.empty() || (adapters_ && adapters_->has_slices())) return true;
   if (!engine_lease_ || !weights_ready_) return false;
-  return std::ranges::any_of(held_,
-                             [](const auto& entry) { return entry.second.running.has_value(); });
+  return std::ranges::any_of(held_, [](const auto& entry) {
+    return entry.second.running.has_value() || entry.second.fill.has_value();
+  });
 }
 
 void Worker::engine() {
@@ -88,6 +89,7 @@ void Worker::form_step() {
   step_engine_ = *engine_lease_;
   set_->add_engine_lease(table_->dependency(step_engine_).value());
   for (const auto& [lease, held] : held_) {
+    if (held.fill) add_fill(lease, held);
     if (!held.running) continue;
     std::vector<LeaseDependency> needed{table_->dependency(lease).value()};
     const std::optional<LeaseId> shared = held.running->shared;
@@ -138,6 +140,8 @@ void Worker::touch_memory(Thread& thread, SequenceMask live) {
     }
     for (const ExtentId extent : part.shared_extents)
       deps_.judge.touched(*this, thread.unit, *part.shared, extent);
+    if (part.shared)
+      deps_.adapters->read_published(*part.shared, part.content, part.shared_extents);
     if (part.adapter) read_adapter(part, thread.unit);
   }
 }
@@ -145,8 +149,9 @@ void Worker::touch_memory(Thread& thread, SequenceMask live) {
 void Worker::note_shared_adapters() const {
   for (std::size_t i = 1; i < in_step_.size(); ++i) {
     const Part& last = in_step_[i - 1];
+    const bool are_requests = last.request != nullptr && in_step_[i].request != nullptr;
     const bool is_same = last.adapter && last.adapter == in_step_[i].adapter;
-    if (is_same && last.request->tenant != in_step_[i].request->tenant)
+    if (are_requests && is_same && last.request->tenant != in_step_[i].request->tenant)
       deps_.coverage.happened(AdapterEvent::ReadTogether);
   }
 }
@@ -161,7 +166,9 @@ void Worker::note_version(const LoadedAdapter* adapter) const {
 void Worker::read_adapter(const Part& part, const UnitState& unit) {
   for (const ExtentId extent : part.adapter_extents)
     deps_.judge.touched(*this, unit, *part.adapter, extent);
-  deps_.adapters->read({*part.adapter, part.content, part.request->tenant}, part.adapter_extents);
+  static const std::string kNoTenant;
+  const std::string& tenant = part.request == nullptr ? kNoTenant : part.request->tenant;
+  deps_.adapters->read({*part.adapter, part.content, tenant}, part.adapter_extents);
 }
 
 void Worker::commit() {
@@ -178,7 +185,9 @@ void Worker::commit() {
   if (deps_.machine.reach(FaultSite::WorkerCommitAfterRecord, *this)) Fiber::pause();
   for (std::size_t i = 0; i < in_step_.size(); ++i) {
     const auto held = held_.find(in_step_[i].lease);
-    if ((decided >> i & 1) == 0 || held == held_.end() || !held->second.running) continue;
+    if ((decided >> i & 1) == 0 || held == held_.end()) continue;
+    if (held->second.fill) publish(held->first, held->second);
+    if (!held->second.running) continue;
     deps_.judge.token_emitted(*held->second.running->request, time);
     note_version(held->second.running->adapter.get());
     emit(held->second);
@@ -191,7 +200,9 @@ void Worker::commit() {
 void Worker::refused(const GateRefusal& refusal) noexcept {
   if (refusal.sequence == GateRefusal::kEngine) return;  // the whole step fails; requests wait
   const auto held = held_.find(in_step_[refusal.sequence].lease);
-  if (held == held_.end() || !held->second.running) return;
+  if (held == held_.end()) return;
+  if (held->second.fill) return refuse_fill(held->first, held->second);
+  if (!held->second.running) return;
   const bool is_adapters = is_live(held->first) && held->second.running->adapter &&
                            !is_live(held->second.running->adapter->lease);
   end(held->second, is_adapters ? StreamEnd::AdapterOver : StreamEnd::LeaseOver);

@@ -125,7 +125,8 @@ void Worker::start(Running running) {
   deps_.judge.text_runs(request, *this, running.text, is_adopted);
   stops_.clear(*stop_slot);
   running.stop_slot = *stop_slot;
-  running.shared = any_published();
+  running.shared = published_for(running.adapter);
+  note_published(running);
   if (running.adapter) deps_.adapters->text_began(running.adapter->lease);
   held.running = running;
   const bool repeats = deps_.planted_bugs.position_repeated && request.text.size > 0;

@@ -11,13 +11,14 @@ namespace leasehold::simulation {
 namespace {
 
 constexpr int kSteps = 130;
-constexpr int kIdleRounds = 150;             // a serving worker never becomes idle
-constexpr int kSettleRounds = 40;            // worker segments are read while other workers unmap
-constexpr int kStepsAfterFault = 280;        // consequences take many steps
-constexpr std::uint32_t kMovesMemory = 6;    // one schedule in 6 begins with moving memory
-constexpr std::uint32_t kJoinsCell = 3;      // one schedule in 3 has an agent of a cell
-constexpr std::uint32_t kHasAdapters = 2;    // one schedule in 2 without a card
-constexpr std::uint32_t kFinishesTexts = 8;  // one schedule in 8 goes on until all texts end
+constexpr int kIdleRounds = 150;               // a serving worker never becomes idle
+constexpr int kSettleRounds = 40;              // worker segments are read while other workers unmap
+constexpr int kStepsAfterFault = 280;          // consequences take many steps
+constexpr std::uint32_t kMovesMemory = 6;      // one schedule in 6 begins with moving memory
+constexpr std::uint32_t kJoinsCell = 3;        // one schedule in 3 has an agent of a cell
+constexpr std::uint32_t kHasAdapters = 2;      // one schedule in 2 without a card
+constexpr std::uint32_t kReplacesAdapter = 4;  // of those that have
+constexpr std::uint32_t kFinishesTexts = 8;    // one schedule in 8 goes on until all texts end
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 
 /// Labels reached only by a worker whose broker was restarted.
@@ -95,6 +96,8 @@ void World::begin() {
     if (tenant->is_running()) tenant->act();
   }
   run_until_idle(static_cast<int>(machine_.pick(90)));  // sometimes stops in the middle of decoding
+  if (persistent_.has_adapters && machine_.one_in(kReplacesAdapter))
+    adapter_operator_.replace_while_published();
   const bool at_unmap = machine_.fault->site == FaultSite::WorkerExtentsUnmapped ||
                         (card_ && machine_.fault->site == FaultSite::BrokerScrubbed);
   // A worker with a card must settle first.

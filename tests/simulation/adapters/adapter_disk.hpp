@@ -12,6 +12,8 @@
 
 namespace leasehold::simulation {
 
+inline constexpr const char* kSharedAdapter = "s";
+
 struct AdapterFile {
   std::uint64_t content = 0;
   std::uint32_t extents = 1;  ///< What it needs in memory.

@@ -61,6 +61,38 @@ void AdapterJudge::closes(LeaseId lease) const {
     violated(fmt::format("{} was closed while a text used its adapter", to_string(lease)));
 }
 
+void AdapterJudge::publishes(std::span<const ExtentId> extents) {
+  for (const ExtentId extent : extents) published_[extent] = kTorn;
+}
+
+void AdapterJudge::published(std::span<const ExtentId> extents) {
+  for (const ExtentId extent : extents) published_[extent] = 0;
+}
+
+void AdapterJudge::published(const Version& version, std::uint64_t content,
+                             std::span<const ExtentId> extents) {
+  const auto known = versions_.find(version);
+  if (known == versions_.end() || known->second != content)
+    violated(
+        fmt::format("a text was published under version {} of adapter {}, but content {} "
+                    "computed it",
+                    version.second, version.first, content));
+  for (const ExtentId extent : extents) published_[extent] = content;
+  coverage_->happened(AdapterEvent::Published);
+}
+
+void AdapterJudge::read_published(LeaseId lease, std::uint64_t content,
+                                  std::span<const ExtentId> extents) const {
+  for (const ExtentId extent : extents) {
+    const auto found = published_.find(extent);
+    if (found == published_.end() || found->second == kTorn)
+      violated(fmt::format("a text read {}, which holds no published text", to_string(lease)));
+    if (found->second != content)
+      violated(fmt::format("a text under content {} read a published text of content {} in {}",
+                           content, found->second, to_string(lease)));
+  }
+}
+
 void AdapterJudge::died(const Process& worker) {
   for (auto& [id, lease] : leases_) {
     if (lease.worker != &worker) continue;

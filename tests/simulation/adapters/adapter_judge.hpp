@@ -4,7 +4,10 @@
 /// - that file is its tenant's, or shared;
 /// - a version of a name has one content;
 /// - a lease whose fill was never reported ends with the broker;
-/// - a worker closes no adapter that a text uses.
+/// - a worker closes no adapter that a text uses;
+/// - a text reads a published one only if one content computed both; a published text is that of
+/// the
+///   version under which the broker publishes it.
 ///
 /// Threads: one judge per machine.
 #pragma once
@@ -29,7 +32,10 @@ class AdapterJudge {
   /// Until it is written, a slice holds no content.
   void slice_begun(ExtentId extent) { contents_[extent] = kTorn; }
   void slice_written(ExtentId extent, std::uint64_t content) { contents_[extent] = content; }
-  void punched(ExtentId extent) { contents_.erase(extent); }
+  void punched(ExtentId extent) {
+    contents_.erase(extent);
+    published_.erase(extent);
+  }
   bool is_of_adapter(ExtentId extent) const { return extents_.contains(extent); }
 
   // Workers.
@@ -45,6 +51,16 @@ class AdapterJudge {
   };
   void read(const Reading& reading, std::span<const ExtentId> extents) const;
   void closes(LeaseId lease) const;
+
+  // Published texts; content 0: the base model.
+  using Version = std::pair<std::string, std::uint32_t>;  ///< Of the adapter of this name.
+  /// Until the text is computed, its memory holds none.
+  void publishes(std::span<const ExtentId> extents);
+  void published(std::span<const ExtentId> extents);
+  void published(const Version& version, std::uint64_t content, std::span<const ExtentId> extents);
+  /// A unit of a text under `content` reads the published text of the lease.
+  void read_published(LeaseId lease, std::uint64_t content,
+                      std::span<const ExtentId> extents) const;
   void died(const Process& worker);
 
   // Brokers.
@@ -56,7 +72,7 @@ class AdapterJudge {
   static constexpr std::uint64_t kTorn = ~std::uint64_t{0};
 
   struct Watched {
-    std::pair<std::string, std::uint32_t> version;
+    Version version;
     const Process* worker = nullptr;
     std::set<ExtentId> extents;
     bool is_filled = false;
@@ -68,10 +84,10 @@ class AdapterJudge {
   const AdapterDisk* disk_;
   Coverage* coverage_;
   std::map<LeaseId, Watched> leases_;
-  std::map<ExtentId, std::uint64_t> contents_;  ///< None: zero.
-  std::set<ExtentId> extents_;                  ///< Every one that an adapter had.
-  std::map<std::pair<std::string, std::uint32_t>, std::uint64_t>
-      versions_;                                               ///< Content by version.
+  std::map<ExtentId, std::uint64_t> contents_;                 ///< None: zero.
+  std::set<ExtentId> extents_;                                 ///< Every one that an adapter had.
+  std::map<ExtentId, std::uint64_t> published_;                ///< What computed its text.
+  std::map<Version, std::uint64_t> versions_;                  ///< Content by version.
   std::set<std::pair<const Process*, std::uint64_t>> loaded_;  ///< Contents once filled there.
 };
 

@@ -46,6 +46,26 @@ void AdapterOperator::begin() {
   }
 }
 
+void AdapterOperator::publish(const std::string& worker) {
+  const bool is_any = deps_.machine.one_in(8);
+  const char* adapter =
+      is_any ? kAdapters[deps_.machine.pick(kAdapters.size())].name : kSharedAdapter;
+  broker().call(
+      wire::PrefixPublish{.worker = worker, .text = "a text", .adapter = AdapterName{adapter}});
+}
+
+void AdapterOperator::replace_while_published() {
+  const State& state = broker().state;
+  for (const LeaseId id : state.leases.index().adapters_of({})) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    if (!record.is(LeaseState::Live) || record.part != kSharedAdapter) continue;
+    broker().call(wire::PrefixPublish{.worker = state.workers.find(record.worker())->name,
+                                      .text = "another text",
+                                      .adapter = AdapterName{kSharedAdapter}});
+  }
+  add(kAdapters[2]);
+}
+
 void AdapterOperator::change_quotas() {
   const char* tenant = kAdapters[deps_.machine.pick(2)].owner;
   admit(tenant, deps_.machine.pick(3), deps_.machine.pick(kMaxExtents + 2));
@@ -53,7 +73,7 @@ void AdapterOperator::change_quotas() {
 
 void AdapterOperator::act(const std::string& worker) {
   const KnownAdapter& known = kAdapters[deps_.machine.pick(kAdapters.size())];
-  switch (deps_.machine.pick(10)) {
+  switch (deps_.machine.pick(12)) {
     case 0:
     case 1:
       return add(known);
@@ -74,6 +94,10 @@ void AdapterOperator::act(const std::string& worker) {
       return overwrite(known);
     case 8:
       return change_quotas();
+    case 9:
+      return publish(worker);
+    case 10:
+      return replace_while_published();
     default:
       return broker().call(wire::LeaseRevoke{.adapter = AdapterName{known.name}});
   }
@@ -99,6 +123,13 @@ void AdapterOperator::finish() {
 void AdapterOperator::make_room(const std::string& worker) {
   for (const KnownAdapter& adapter : kAdapters)
     broker().call(wire::AdapterUnload{.adapter = {adapter.name}, .worker = worker});
+  const State& state = broker().state;
+  for (const LeaseId id : state.leases.open_leases()) {
+    const LeaseRecord& record = *state.leases.find_open(id);
+    const bool is_text = record.scope == wire::LeaseScope::Shared && record.is(LeaseState::Live);
+    if (is_text && state.workers.find(record.worker())->name == worker)
+      broker().call(wire::LeaseRevoke{.lease = id});
+  }
 }
 
 }  // namespace leasehold::simulation

@@ -16,7 +16,8 @@ struct KnownAdapter {
   const char* name;
   const char* owner;
 };
-inline constexpr std::array<KnownAdapter, 3> kAdapters{{{"x", "a"}, {"y", "b"}, {"s", ""}}};
+inline constexpr std::array<KnownAdapter, 3> kAdapters{
+    {{"x", "a"}, {"y", "b"}, {kSharedAdapter, ""}}};
 
 class AdapterOperator {
  public:
@@ -24,10 +25,15 @@ class AdapterOperator {
 
   /// Registers all adapters, and gives their owners quotas.
   void begin();
+  /// Publishes a text under an adapter, mostly the shared one.
+  void publish(const std::string& worker);
+  /// Publishes a text wherever the shared adapter is loaded, and replaces the adapter meanwhile.
+  void replace_while_published();
   void act(const std::string& worker);
   /// Repairs what is missing or damaged, and raises the quotas.
   void finish();
-  /// Lets idle adapters leave: those of one worker may hold the quota that another one needs.
+  /// Lets idle adapters leave, which may hold the quota that another worker needs, and ends the
+  /// published texts, which may hold the memory that requests need.
   void make_room(const std::string& worker);
 
  private:
