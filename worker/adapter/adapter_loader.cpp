@@ -10,7 +10,9 @@
 namespace leasehold {
 namespace {
 
-constexpr std::size_t kSlicesAhead = 2;  // one is copied while the next one is read
+/// Slices of a load that were read or are being read, and are not copied. The time for copies after
+/// a step is enough for several, and slices that are read later wait for the next step.
+constexpr std::size_t kSlicesAhead = 8;
 
 }  // namespace
 
@@ -229,12 +231,15 @@ void AdapterLoader::perform(CopyAdapter& action) {
 }
 
 void AdapterLoader::read_next(AdapterLoadId load, Loading& loading) {
-  if (loading.is_reading || loading.is_read || loading.copy->slices() >= kSlicesAhead) return;
-  loading.is_reading = true;
-  boost::asio::post(deps_.reader, [this, load, reader = loading.reader] {
-    deps_.loop->post([this, load, slice = reader->next()](Engine&) mutable {
-      slice_read(load, std::move(slice));
-    });
+  const std::size_t ahead = loading.n_reading + loading.copy->slices();
+  if (loading.is_read || ahead >= kSlicesAhead) return;
+  const std::size_t n_slices = kSlicesAhead - ahead;
+  loading.n_reading += n_slices;
+  boost::asio::post(deps_.reader, [this, load, n_slices, reader = loading.reader] {
+    for (std::size_t i = 0; i < n_slices && !reader->has_ended(); ++i)
+      deps_.loop->post([this, load, slice = reader->next()](Engine&) mutable {
+        slice_read(load, std::move(slice));
+      });
   });
 }
 
@@ -242,14 +247,13 @@ void AdapterLoader::slice_read(AdapterLoadId load, Result<AdapterSlice> slice) {
   const auto found = loading_.find(load);
   if (found == loading_.end()) return;  // dropped meanwhile
   Loading& loading = found->second;
-  loading.is_reading = false;
+  --loading.n_reading;
   if (!slice) {
     book_.copied(load, std::unexpected(slice.error()), now());
     return perform();
   }
   loading.is_read = slice->is_last;
   loading.copy->add(*std::move(slice));
-  read_next(load, loading);
 }
 
 void AdapterLoader::perform(ConfirmAdapter& action) {

@@ -73,8 +73,8 @@ class AdapterLoader final : public AdapterService {
   struct Loading {
     std::shared_ptr<AdapterReader> reader;
     std::optional<AdapterCopy> copy = {};
-    bool is_reading = false;  ///< A slice is being read.
-    bool is_read = false;     ///< The last slice was read.
+    std::size_t n_reading = 0;  ///< Slices that the reader has not given yet.
+    bool is_read = false;       ///< The last slice was read.
   };
   struct Granted {
     std::string name;

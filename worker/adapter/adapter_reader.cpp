@@ -25,6 +25,12 @@ AdapterContent AdapterReader::content() const {
 }
 
 Result<AdapterSlice> AdapterReader::next() {
+  Result<AdapterSlice> slice = read_slice();
+  has_ended_ = !slice || slice->is_last;
+  return slice;
+}
+
+Result<AdapterSlice> AdapterReader::read_slice() {
   AdapterSlice slice;
   slice.bytes.reserve(kSliceBytes);
   while (piece_ < layout_.pieces.size() && slice.bytes.size() < kSliceBytes) TRY(read_part(slice));

@@ -49,13 +49,16 @@ class AdapterReader {
   std::span<const AdaptedWeight> weights() const { return file_.weights(); }
 
   /// The next slice of at most kSliceBytes; the last one is given once the bytes are known to be
-  /// those of the digest. Errors: those of AdapterFile::read and check_read. Precondition: the last
-  /// slice was not read yet.
+  /// those of the digest. Errors: those of AdapterFile::read and check_read. Precondition:
+  /// !has_ended().
   Result<AdapterSlice> next();
+  /// True after the last slice, or an error.
+  bool has_ended() const { return has_ended_; }
 
  private:
   AdapterReader(AdapterFile file, AdapterLayout layout, std::uint64_t extent_bytes)
       : file_(std::move(file)), layout_(std::move(layout)), extent_bytes_(extent_bytes) {}
+  Result<AdapterSlice> read_slice();
   Result<void> read_part(AdapterSlice& slice);
 
   AdapterFile file_;
@@ -63,6 +66,7 @@ class AdapterReader {
   std::uint64_t extent_bytes_;
   std::size_t piece_ = 0;   // index of the piece that is read next
   std::uint64_t from_ = 0;  // its first byte that is not read
+  bool has_ended_ = false;
 };
 
 }  // namespace leasehold

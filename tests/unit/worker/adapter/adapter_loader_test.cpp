@@ -1,205 +1,24 @@
-// Loads of a real file into real extents, with a broker played by the test. The tests run the
-// engine's loop by hand.
-#include "worker/adapter/adapter_loader.hpp"
-
-#include <fcntl.h>
-
-#include <algorithm>
-#include <boost/asio/io_context.hpp>
+// Loads of adapters: their memory, revocations, lost answers, and what the broker asks for.
 #include <catch2/catch.hpp>
-#include <deque>
-#include <filesystem>
-#include <fstream>
 
-#include "tests/support/engine_rig.hpp"
-#include "tests/support/gguf_builder.hpp"
 #include "tests/support/required.hpp"
-#include "tests/support/temporary_directory.hpp"
+#include "tests/unit/worker/adapter/adapter_loader_fixture.hpp"
 
 namespace leasehold {
 namespace {
 
 using namespace std::chrono_literals;
-using control::Json;
-using testing::EngineRig;
+using testing::adapter_bytes;
+using testing::kLargeRank;
+using testing::kRank;
+using testing::LoaderCall;
+using testing::LoaderFixture;
 using testing::required;
-
-constexpr std::uint64_t kExtentBytes = 2u << 20;
-constexpr std::uint32_t kRank = 4;
-
-/// An adapter of q and down of the first layer.
-std::string adapter_bytes(const ModelConfig& model, float alpha) {
-  testing::GgufBuilder builder;
-  builder.set("general.type", "adapter").set("general.architecture", model.architecture);
-  builder.set("adapter.type", "lora").set("adapter.lora.alpha", alpha);
-  const std::uint64_t heads = std::uint64_t{model.n_heads} * model.layers[0].head_dim;
-  const auto add = [&](const std::string& weight, std::uint64_t n_in, std::uint64_t n_out) {
-    builder.tensor(weight + ".lora_a", TensorType::F32, {n_in, kRank});
-    builder.tensor(weight + ".lora_b", TensorType::F32, {kRank, n_out});
-  };
-  add("blk.0.attn_q.weight", model.n_embd, heads);
-  add("blk.0.ffn_down.weight", model.layers[0].n_ff, model.n_embd);
-  return builder.bytes();
-}
-
-/// A call that the loader made.
-struct Call {
-  std::string method;
-  Json body;
-  control::Peer::ReplyHandler reply;
-};
-
-class Fixture {
- public:
-  explicit Fixture(GateProbe* probe = nullptr) : rig({.probe = probe}), loader_(dependencies()) {
-    write(8.0F);
-    loader_.set_extent_bytes(kExtentBytes);
-  }
-  ~Fixture() { ::close(directory_fd_); }
-
-  void write(float alpha) {
-    std::ofstream(directory_.file("law.gguf"), std::ios::binary)
-        << adapter_bytes(rig.config(), alpha);
-  }
-  void remove() { std::filesystem::remove(directory_.file("law.gguf")); }
-
-  void use() {
-    answers.push_back(std::nullopt);
-    loader_.use(TenantId{"t"}, "law", [this, i = answers.size() - 1](Result<AdapterUse> use) {
-      REQUIRE_FALSE(answers[i].has_value());
-      answers[i] = std::move(use);
-    });
-  }
-
-  /// Runs the reader, then the commands of the engine, and the work between two steps.
-  TimePoint turn(std::optional<Duration> step = {}) {
-    reader_.restart();
-    reader_.poll();
-    EngineLoop& loop = loop_;
-    loop.post([&loop](Engine&) { loop.stop(); });
-    (void)loop.run();
-    return loader_.work(step);
-  }
-  /// Turns until the loader calls the broker.
-  Call next_call() {
-    for (int i = 0; calls_.empty() && i < 1'000; ++i) turn();
-    REQUIRE_FALSE(calls_.empty());
-    Call call = std::move(calls_.front());
-    calls_.pop_front();
-    return call;
-  }
-  template <class Message>
-  Call expect() {
-    Call call = next_call();
-    REQUIRE(call.method == Message::kMethod);
-    return call;
-  }
-  template <class Message>
-  void answer(Call call, const Message& message) {
-    call.reply(control::Payload{.body = message.to_json(), .fds = {}});
-    turn();
-  }
-  void refuse(Call call, Errc code) {
-    call.reply(fail(code, "as the test wants"));
-    turn();
-  }
-
-  void resolve(std::uint32_t version = 1) {
-    answer(expect<wire::AdapterResolve>(), wire::AdapterResolved{.adapter = {"law"},
-                                                                 .version = version,
-                                                                 .file = "law.gguf",
-                                                                 .tenant = TenantId{"t"},
-                                                                 .digest = std::nullopt});
-  }
-  /// Answers `adapter.open` with a lease that has one extent.
-  LeaseId open() {
-    const auto call = required(wire::AdapterOpen::from_json(peek().body));
-    CHECK(call.size_bytes == kExtentBytes);
-    const LeaseId lease = rig.grant_adapter();
-    loader_.granted(lease, "law", call.version);
-    answer(expect<wire::AdapterOpen>(), wire::AdapterOpened{.lease = lease});
-    return lease;
-  }
-  const Call& peek() {
-    for (int i = 0; calls_.empty() && i < 1'000; ++i) turn();
-    REQUIRE_FALSE(calls_.empty());
-    return calls_.front();
-  }
-  void fill() { answer(expect<wire::AdapterFilled>(), wire::Empty{}); }
-
-  AdapterUse load() {
-    use();
-    resolve();
-    open();
-    fill();
-    return answer_of(answers.size() - 1);
-  }
-
-  /// Checks that the lease's extent has every matrix of the file, and that `matrices` points there.
-  void check_memory(LeaseId lease, const AdapterMatrices& matrices) {
-    AdapterFile file = required(AdapterFile::open(directory_fd_, "law.gguf", rig.config()));
-    const Mapping memory = required(
-        Mapping::map(rig.extents(lease).begin()->second.fd(), kExtentBytes, MapAccess::ReadOnly));
-    const Leased<const std::byte> base = rig.engine().memory().extents(lease).front().base;
-    for (const AdapterPiece& piece : required(file.layout(kExtentBytes)).pieces) {
-      const AdaptedWeight& weight = file.weights()[piece.weight];
-      std::vector<std::byte> expected(piece.size_bytes);
-      required(file.read(piece, 0, expected));
-      CHECK(
-          std::ranges::equal(expected, std::span(memory.data() + piece.offset, piece.size_bytes)));
-      const LowRankMatrix& matrix = matrices.of(weight.layer, weight.target);
-      CHECK((piece.half == AdapterHalf::A ? matrix.a : matrix.b) ==
-            base + static_cast<std::ptrdiff_t>(piece.offset));
-    }
-  }
-
-  AdapterUse answer_of(std::size_t caller) {
-    REQUIRE(answers[caller].has_value());
-    return required(*answers[caller]);
-  }
-  AdapterLoader& loader() { return loader_; }
-
-  EngineRig rig;
-  std::vector<std::optional<Result<AdapterUse>>> answers;
-  boost::asio::io_context connection;  ///< Of the broker's calls.
-
- private:
-  AdapterLoader::Dependencies dependencies() {
-    directory_fd_ = ::open(directory_.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return {.loop = &loop_,
-            .answers = connection.get_executor(),
-            .reader = reader_.get_executor(),
-            .call =
-                [this](const std::string& method, control::Payload params,
-                       control::Peer::ReplyHandler on_reply, Duration) {
-                  calls_.push_back({method, std::move(params.body), std::move(on_reply)});
-                },
-            .model = &rig.config(),
-            .clock = &rig.clock(),
-            .directory = {.fd = directory_fd_},
-            .copy = {.memory = &rig.engine().memory(),
-                     .backend = &rig.backend(),
-                     .gate = &rig.engine_gate(),
-                     .table = &rig.table(),
-                     .observer = &rig}};
-  }
-
-  TemporaryDirectory directory_ = required(TemporaryDirectory::create("adapters"));
-  int directory_fd_ = -1;
-  boost::asio::io_context reader_;
-  EngineLoop loop_{rig.engine(),
-                   {.on_report = [](auto) {},
-                    .on_growth = [](auto) {},
-                    .on_drained = [](auto) {},
-                    .on_weights_lost = [](Engine&) { return Result<void>{}; }}};
-  std::deque<Call> calls_;
-  AdapterLoader loader_;
-};
 
 }  // namespace
 
 TEST_CASE("adapter loader: the matrices of the file are in the lease's extents") {
-  Fixture f;
+  LoaderFixture f;
   const AdapterUse use = f.load();
 
   CHECK(use->name == "law");
@@ -215,7 +34,7 @@ TEST_CASE("adapter loader: the matrices of the file are in the lease's extents")
 }
 
 TEST_CASE("adapter loader: a revocation ends a load within a unit, and the next lease is filled") {
-  Fixture f;
+  LoaderFixture f;
   f.use();
   f.resolve();
   const LeaseId first = f.open();
@@ -232,10 +51,10 @@ TEST_CASE("adapter loader: a revocation ends a load within a unit, and the next 
 }
 
 TEST_CASE("adapter loader: a lease that ended before its answer arrived is replaced") {
-  Fixture f;
+  LoaderFixture f;
   f.use();
   f.resolve();
-  Call call = f.expect<wire::AdapterOpen>();
+  LoaderCall call = f.expect<wire::AdapterOpen>();
   const LeaseId first = f.rig.grant_adapter();
   f.loader().granted(first, "law", 1);
   f.rig.revoke(first);
@@ -251,7 +70,7 @@ TEST_CASE("adapter loader: a lease that ended before its answer arrived is repla
 }
 
 TEST_CASE("adapter loader: a revoked adapter is given to no request, also before the next step") {
-  Fixture f;
+  LoaderFixture f;
   const AdapterUse held = f.load();
   f.rig.revoke(held->lease);
 
@@ -265,21 +84,21 @@ TEST_CASE("adapter loader: a revoked adapter is given to no request, also before
 }
 
 TEST_CASE("adapter loader: a file with another content is opened under its own digest") {
-  Fixture f;
+  LoaderFixture f;
   const AdapterUse held = f.load();
   f.rig.revoke(held->lease);
   f.write(9.0F);
 
   f.use();
 
-  const Call call = f.expect<wire::AdapterOpen>();
+  const LoaderCall call = f.expect<wire::AdapterOpen>();
   const auto opened = required(wire::AdapterOpen::from_json(call.body));
   CHECK(opened.digest.size() == 64);
   CHECK(opened.digest != held->digest.hex());
 }
 
 TEST_CASE("adapter loader: a file that is gone at a reload is a missing weight") {
-  Fixture f;
+  LoaderFixture f;
   const AdapterUse held = f.load();
   f.rig.revoke(held->lease);
   f.remove();
@@ -293,7 +112,7 @@ TEST_CASE("adapter loader: a file that is gone at a reload is a missing weight")
 }
 
 TEST_CASE("adapter loader: beside running texts a load takes many steps") {
-  Fixture f;
+  LoaderFixture f;
   f.use();
   f.resolve();
   f.open();
@@ -307,31 +126,47 @@ TEST_CASE("adapter loader: beside running texts a load takes many steps") {
   CHECK(f.rig.engine_gate().units_run() > units);
 }
 
-TEST_CASE("adapter loader: a lease whose answer was lost is given back before the next call") {
-  Fixture f;
+TEST_CASE("adapter loader: after a step it copies all slices that there is time for") {
+  LoaderFixture f;
+  f.write(adapter_bytes(f.rig.config(), 8.0F, kLargeRank, f.rig.config().n_layers));
   f.use();
   f.resolve();
-  Call lost = f.expect<wire::AdapterOpen>();
+  const LeaseId lease = f.open();
+
+  f.turn(10s);
+
+  const std::uint64_t units = f.rig.engine_gate().units_run();
+  f.turn();
+  CHECK(f.rig.engine_gate().units_run() == units);
+  f.fill();
+  f.check_memory(lease, *f.answer_of(0)->matrices);
+}
+
+TEST_CASE("adapter loader: a lease whose answer was lost is given back before the next call") {
+  LoaderFixture f;
+  f.use();
+  f.resolve();
+  LoaderCall lost = f.expect<wire::AdapterOpen>();
   const LeaseId orphan = f.rig.grant_adapter();
   f.loader().granted(orphan, "law", 1);
   f.refuse(std::move(lost), Errc::ConnectionLost);
   f.rig.clock().advance(kAdapterRetryDelay);
 
-  const Call close = f.expect<wire::AdapterClose>();
+  const LoaderCall close = f.expect<wire::AdapterClose>();
 
   CHECK(required(wire::AdapterClose::from_json(close.body)).lease == orphan);
   f.expect<wire::AdapterOpen>();
 }
 
 TEST_CASE("adapter loader: after a reconnect it asks again, and gives unknown leases back") {
-  Fixture f;
+  LoaderFixture f;
   const AdapterUse held = f.load();
   const LeaseId orphan = f.rig.grant_adapter();
   f.loader().granted(orphan, "old", 1);
 
   f.loader().reconnected();
 
-  const Call close = f.expect<wire::AdapterClose>();
+  const LoaderCall close = f.expect<wire::AdapterClose>();
   CHECK(required(wire::AdapterClose::from_json(close.body)).lease == orphan);
   f.resolve(2);
   f.use();
@@ -342,7 +177,7 @@ TEST_CASE("adapter loader: after a reconnect it asks again, and gives unknown le
 }
 
 TEST_CASE("adapter loader: the broker's calls load, unload and forget") {
-  Fixture f;
+  LoaderFixture f;
   std::optional<Result<control::Payload>> loaded;
   f.loader().on_call(
       std::string(wire::AdapterLoad::kMethod),
@@ -371,7 +206,7 @@ TEST_CASE("adapter loader: the broker's calls load, unload and forget") {
 }
 
 TEST_CASE("adapter loader: an adapter leaves when the broker asks for its memory") {
-  Fixture f;
+  LoaderFixture f;
   AdapterUse held = f.load();
   const wire::AdaptersYield asked{.tenant = {"u"}, .leases = {held->lease}, .size_bytes = 1};
   const auto ask = [&] {
@@ -386,7 +221,7 @@ TEST_CASE("adapter loader: an adapter leaves when the broker asks for its memory
   f.answers.clear();
   ask();
 
-  const Call close = f.expect<wire::AdapterClose>();
+  const LoaderCall close = f.expect<wire::AdapterClose>();
   CHECK(required(wire::AdapterClose::from_json(close.body)).lease == asked.leases.front());
 }
 
