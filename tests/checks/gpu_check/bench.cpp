@@ -87,7 +87,11 @@ std::vector<Part> run_case(const Settings& settings, StageReport& report, Card& 
 }  // namespace
 
 Result<BenchCase> first_case(const Settings& settings) {
-  return make_case(settings, kCases[0].shape, kCases[0].mix);
+  return first_case(settings, kCases[0].mix);
+}
+
+Result<BenchCase> first_case(const Settings& settings, Mix mix) {
+  return make_case(settings, kCases[0].shape, mix);
 }
 
 void report_failure(StageReport& report, const std::string& what, const Result<void>& done) {

@@ -83,8 +83,10 @@ struct BenchCase {
   }
 };
 
-/// The first shape with targets. Its file is `one.file.path`; the caller removes it.
+/// The first shape with targets, in its first mix or in another one. Its file is `one.file.path`;
+/// the caller removes it.
 Result<BenchCase> first_case(const Settings& settings);
+Result<BenchCase> first_case(const Settings& settings, Mix mix);
 
 /// Reports a part without memory or kernels as unknown and continues.
 void report_failure(StageReport& report, const std::string& what, const Result<void>& done);

@@ -33,6 +33,9 @@ void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.add_option("--only", settings.only,
                  "Comma-separated stages, run in this order: " + stage_names() + "; default: all")
       ->check(check_stages);
+  app.add_option(
+      "--peer", settings.peer_dir,
+      "Directory of llama.cpp's llama-bench and llama-batched-bench, for the stage llama");
   app.add_option("--minutes", settings.minutes, "Time limit for all stages")
       ->check(CLI::Range(0.1, 1440.0));
   app.add_option("--ordinal", settings.ordinal, "Ordinal of the GPU")->check(CLI::Range(0, 255));

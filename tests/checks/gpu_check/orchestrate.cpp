@@ -31,11 +31,12 @@ constexpr std::size_t kLogEnd = 800;
 struct StageRow {
   const char* name;
   Result<void> (*run)(const Settings& settings, StageReport& report);
-  double share_of_time;  ///< Unused time goes to the next stage.
+  double share_of_time;  ///< In proportion to the others. Unused time goes to the next stage.
+  bool needs_peer = false;
 };
 
 /// The stages in the order of execution.
-constexpr std::array<StageRow, 14> kStages{{{"machine", check_machine, 0.02},
+constexpr std::array<StageRow, 15> kStages{{{"machine", check_machine, 0.02},
                                             {"bits", check_bits, 0.06},
                                             {"kills", check_kills, 0.06},
                                             {"clocks", check_clocks, 0.18},
@@ -43,6 +44,7 @@ constexpr std::array<StageRow, 14> kStages{{{"machine", check_machine, 0.02},
                                             {"speed", check_speed, 0.27},
                                             {"launches", check_launches, 0.06},
                                             {"peers", check_peers, 0.09},
+                                            {"llama", check_llama, 0.28, true},
                                             {"probe", probe, 0.04},
                                             {"correctness", check_correctness, 0.05},
                                             {"gate", check_gate, 0.04},
@@ -70,6 +72,7 @@ std::vector<std::string> arguments_of(const Settings& settings, const std::strin
                                      "--ordinal",
                                      std::to_string(settings.ordinal)};
   if (settings.tiny) arguments.emplace_back("--tiny");
+  if (!settings.peer_dir.empty()) arguments.insert(arguments.end(), {"--peer", settings.peer_dir});
   return arguments;
 }
 
@@ -157,6 +160,23 @@ std::set<std::string> split(const std::string& names) {
   return all;
 }
 
+/// The stages that --only names; without it, all that have what they need.
+std::vector<StageRow> stages_to_run(const Settings& settings) {
+  const std::set<std::string> wanted = split(settings.only);
+  std::vector<StageRow> rows;
+  for (const StageRow& row : kStages) {
+    const bool can_run = !row.needs_peer || !settings.peer_dir.empty();
+    if (wanted.empty() ? can_run : wanted.contains(row.name)) rows.push_back(row);
+  }
+  return rows;
+}
+
+double total_share(const std::vector<StageRow>& rows) {
+  double share = 0;
+  for (const StageRow& row : rows) share += row.share_of_time;
+  return share;
+}
+
 bool is_no_card(std::optional<Errc> code) {
   return code == Errc::NoDevice || code == Errc::DeviceUnsupported;
 }
@@ -202,7 +222,8 @@ std::string check_stages(const std::string& names) {
 }
 
 Result<int> orchestrate(const Settings& settings, std::ostream& out) {
-  const std::set<std::string> wanted = split(settings.only);
+  const std::vector<StageRow> rows = stages_to_run(settings);
+  const Seconds per_share = Seconds(settings.minutes * 60) / total_share(rows);
   const std::string path = settings.out_dir + "/report.json";
   Json report{{"stages", Json::array()},
               {"answers", Json::array()},
@@ -210,11 +231,9 @@ Result<int> orchestrate(const Settings& settings, std::ostream& out) {
               {"minutes", settings.minutes}};
   Seconds spare{0};
   std::optional<Errc> nothing_runs;
-  for (const StageRow& row : kStages) {
-    if (!wanted.empty() && !wanted.contains(row.name)) continue;
+  for (const StageRow& row : rows) {
     StageRun stage(settings, row.name, out);
-    const Seconds budget =
-        spare + Seconds(settings.minutes * 60 * (wanted.size() == 1 ? 1.0 : row.share_of_time));
+    const Seconds budget = spare + per_share * row.share_of_time;
     const Ending ending = stage.run(budget);
     spare = budget - Seconds(ending.seconds);
     Json part = stage.part();

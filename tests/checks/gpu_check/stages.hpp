@@ -23,6 +23,7 @@ struct Settings {
   std::string model_dir;  ///< Models with their oracle files (NAME.json).
   std::string out_dir;    ///< For the report and the logs of the stages.
   std::string only;       ///< Comma-separated stages; empty: all.
+  std::string peer_dir;   ///< Directory of llama.cpp's programs; empty: none.
   double minutes = 9;
   int ordinal = 0;    ///< Index of the GPU.
   bool tiny = false;  ///< Shapes for a driver that computes on the CPU.
@@ -72,6 +73,10 @@ Result<void> check_launches(const Settings& settings, StageReport& report);
 
 /// Runs peers.py, which times PyTorch's kernels, and compares with the stage speed if it ran.
 Result<void> check_peers(const Settings& settings, StageReport& report);
+
+/// Runs llama.py, which times llama.cpp's programs, and compares as check_peers does. It runs only
+/// with a directory of these programs.
+Result<void> check_llama(const Settings& settings, StageReport& report);
 
 /// Finds out what the GPU supports.
 Result<void> probe(const Settings& settings, StageReport& report);

@@ -12,12 +12,12 @@ import peer
 
 BENCH, BATCHED = "llama-bench", "llama-batched-bench"
 BATCHES = {8: "batch_8", 32: "batch_32"}
+OTHER_TABLES = "use a llama.cpp whose tables have these columns"
 
 
-def malformed(program, what, text):
-    return peer.Failure("MalformedMessage",
-                        f'{program} printed {what}: "{text[:120]}"; use a llama.cpp that prints JSON lines, or '
-                        "--peer-tables for one that prints only tables")
+def malformed(program, what, text,
+              advice="use a llama.cpp that prints JSON lines, or --peer-tables for one that prints only tables"):
+    return peer.Failure("MalformedMessage", f'{program} printed {what}: "{text[:120]}"; {advice}')
 
 
 def objects_in(output, program):
@@ -48,7 +48,7 @@ def rows_in(output, program):
         else:
             rows.append(dict(zip(titles, cells)))
     if not rows:
-        raise malformed(program, "no table", output)
+        raise malformed(program, "no table", output, OTHER_TABLES)
     return rows
 
 
@@ -89,7 +89,7 @@ def parse_bench_table(output, threads):
         speed = number_in(row.get("t/s"))
         test = re.fullmatch(r"(pp|tg)\d+", row.get("test", ""))
         if not test or not row.get("model") or not usable(speed, number_in(row.get("threads", str(threads))), threads):
-            raise malformed(BENCH, f"no usable result for {threads} threads", json.dumps(row))
+            raise malformed(BENCH, f"no usable result for {threads} threads", json.dumps(row), OTHER_TABLES)
         figures["prefill" if test.group(1) == "pp" else "decode"] = speed
     build = re.search(r"(?m)^build: (.+)$", output)
     return build.group(1) if build else "of an unknown version", row["model"], complete_bench(figures, output)
@@ -109,22 +109,23 @@ def parse_batches(output, threads):
             raise malformed(BATCHED, f"no usable result for {threads} threads", json.dumps(one))
         if one["pl"] in BATCHES:
             figures[BATCHES[one["pl"]]] = one["speed_tg"]
-    return complete_batches(figures, output)
+    return complete_batches(figures, output, BATCHES)
 
 
-def parse_batches_table(output, threads):
-    """As parse_batches, of the table, which names no threads."""
+def parse_batches_table(output, threads, batches=BATCHES):
+    """As parse_batches, of the table, which names no threads. `batches`: the figure of each batch size."""
     figures = {}
     for row in rows_in(output, BATCHED):
         speed, batch = number_in(row.get("S_TG t/s")), number_in(row.get("B"))
         if batch is None or not usable(speed, threads, threads):
-            raise malformed(BATCHED, "no usable result", json.dumps(row))
-        if batch in BATCHES:
-            figures[BATCHES[batch]] = speed
-    return complete_batches(figures, output)
+            raise malformed(BATCHED, "no usable result", json.dumps(row), OTHER_TABLES)
+        if batch in batches:
+            figures[batches[batch]] = speed
+    return complete_batches(figures, output, batches)
 
 
-def complete_batches(figures, output):
-    if len(figures) != len(BATCHES):
-        raise malformed(BATCHED, "no result for a batch of 8 or none for 32", output)
+def complete_batches(figures, output, batches):
+    for batch, name in batches.items():
+        if name not in figures:
+            raise malformed(BATCHED, f"no result for a batch of {batch}", output)
     return figures
