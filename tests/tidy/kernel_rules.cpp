@@ -37,6 +37,7 @@ struct KernelException {
 };
 
 constexpr auto kKernelExceptions = std::to_array<KernelException>({
+    {"kernels/cuda/device/packed_words.cuh", "asm(\"dp4a.u32.s32 ", "It computes in registers."},
     {"kernels/cuda/device/packed_words.cuh", "asm(\"lop3.b32 ", "It computes in registers."},
     {"kernels/cuda/device/simt.cuh", "load_acquire(const", "It is defined there."},
     {"kernels/cuda/device/simt.cuh", "store_to_host(std", "It is defined there."},

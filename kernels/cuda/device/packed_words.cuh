@@ -82,6 +82,19 @@ __device__ __forceinline__ std::uint32_t masked_over(std::uint32_t bits, std::ui
   return (bits & mask) | under;
 #endif
 }
+/// sum + the products of the four bytes of `codes`, without a sign, and those of x, with one.
+__device__ __forceinline__ std::int32_t dot_of_codes(std::uint32_t codes, std::uint32_t x,
+                                                     std::int32_t sum) {
+#if defined(__CUDA_ARCH__)
+  std::int32_t result;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(result) : "r"(codes), "r"(x), "r"(sum));
+  return result;
+#else
+  for (std::uint32_t shift = 0; shift < 32; shift += 8)
+    sum += static_cast<std::int32_t>(codes >> shift & 255) * static_cast<std::int8_t>(x >> shift);
+  return sum;
+#endif
+}
 /// A bit field in the fraction of a float: `both` is `power` plus the field, and the caller
 /// subtracts `power`.
 struct FieldOverPower {

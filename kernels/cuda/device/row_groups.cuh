@@ -128,7 +128,7 @@ struct GroupRow {
     return numbers(n);
   }
   __device__ __forceinline__ static std::int32_t scale_of(std::uint32_t scales, std::uint32_t i) {
-    const std::uint32_t byte = scales >> 8 * i & 255;
+    const std::uint32_t byte = __byte_perm(scales, 0, 0x4440 | i);
     if constexpr (kType == TensorType::Q3_K || kType == TensorType::IQ4_XS)
       return static_cast<std::int32_t>(byte) - 32;
     if constexpr (kType == TensorType::Q6_K) return static_cast<std::int8_t>(byte);

@@ -31,8 +31,9 @@ class BulkRing {
                 warp_of_block() * p.shared.stages * stage_bytes_),
         barriers_(reinterpret_cast<SharedBarrier*>(dynamic_shared()) +
                   warp_of_block() * kMaxEarlyStages) {
-    weights_.tile = count() > 0 ? blockIdx.x : p.n_tiles;
-    find_group();
+    tile_ = blocks_.begin < blocks_.end ? blockIdx.x : p.n_tiles;
+    if (tile_ < p.n_tiles) group_ = group_of(tile_);
+    next_ = blocks_.begin;
   }
 
   /// A barrier of the block must follow.
@@ -44,17 +45,22 @@ class BulkRing {
 
   /// Starts copies of weights until no stage is free.
   __device__ __forceinline__ void fill_weights() {
-    while (n_filled_ < p_.shared.stages && start_weights()) ++n_filled_;
+    while (n_filled_ < p_.shared.stages) {
+      if (next_ == blocks_.begin) find_next_group();
+      if (!start_weights(n_filled_)) break;
+      ++n_filled_;
+    }
   }
 
   /// Starts copies of x for all stages that have weights. Call it once, after the wait for the
   /// previous kernel.
   __device__ __forceinline__ void fill_x(const ColumnList& list) {
     if (!has_x_) return;
-    Position at = {.tile = blockIdx.x};
+    std::uint32_t first = blocks_.begin;
     for (std::uint32_t i = 0; i < n_filled_; ++i) {
-      start_x(at, list);
-      (void)advance(at);
+      start_x(i, first, list);
+      first += kUnit.blocks;
+      if (first >= blocks_.end) first = blocks_.begin;
     }
   }
 
@@ -71,28 +77,28 @@ class BulkRing {
   template <class Visit>
   __device__ __forceinline__ void for_each(const ColumnList& list, const float* scales,
                                            const std::byte* rows, Visit&& visit) {
+    find_next_group();
 #pragma unroll 1
-    for (std::uint32_t first = 0; first < count(); first += kUnit.blocks) {
+    for (std::uint32_t first = blocks_.begin; first < blocks_.end; first += kUnit.blocks) {
       barrier_wait(barriers_ + stage_, phase_);
       const std::byte* const unit = stages_ + stage_ * stage_bytes_;
-      const std::uint32_t index = blocks_.begin + first;
       const std::byte* const x =
-          has_x_ ? unit + kUnit.weight_bytes : rows + index * Shape::kElements;
+          has_x_ ? unit + kUnit.weight_bytes : rows + first * Shape::kElements;
       const auto visit_block = [&](std::uint32_t i) {
         visit(StagedBlock{unit + i * Shape::kBytes, x + i * Shape::kElements,
                           has_x_ ? kUnit.column_stride : p_.rows.q_stride,
-                          scales + (index + i) * kColumns, index + i});
+                          scales + (first + i) * kColumns, first + i});
       };
-      if (kUnit.blocks == 1 || first + kUnit.blocks <= count()) {
+      if (kUnit.blocks == 1 || first + kUnit.blocks <= blocks_.end) {
 #pragma unroll
         for (std::uint32_t i = 0; i < kUnit.blocks; ++i) visit_block(i);
       } else {
 #pragma unroll 1
-        for (std::uint32_t i = 0; first + i < count(); ++i) visit_block(i);
+        for (std::uint32_t i = 0; first + i < blocks_.end; ++i) visit_block(i);
       }
       __syncwarp();  // all lanes have read the stage
-      const Position next = weights_;
-      if (start_weights() && has_x_) start_x(next, list);
+      const std::uint32_t next = next_;
+      if (start_weights(stage_) && has_x_) start_x(stage_, next, list);
       if (++stage_ == p_.shared.stages) {
         stage_ = 0;
         phase_ ^= 1;
@@ -101,59 +107,49 @@ class BulkRing {
   }
 
  private:
-  /// The next unit to copy: its stage, its group and its first block in the chunk.
-  struct Position {
-    std::uint32_t stage = 0;
-    std::uint32_t tile = 0;
-    std::uint32_t first = 0;
-  };
-
-  __device__ __forceinline__ std::uint32_t count() const { return blocks_.end - blocks_.begin; }
-  __device__ __forceinline__ std::uint32_t blocks_at(const Position& at) const {
-    const std::uint32_t left = count() - at.first;
+  /// The blocks of the unit that begins with block `first`.
+  __device__ __forceinline__ std::uint32_t blocks_at(std::uint32_t first) const {
+    if constexpr (kUnit.blocks == 1) return 1;
+    const std::uint32_t left = blocks_.end - first;
     return left < kUnit.blocks ? left : kUnit.blocks;
   }
-  /// Returns true if the next unit is of another group.
-  __device__ __forceinline__ bool advance(Position& at) const {
-    if (++at.stage == p_.shared.stages) at.stage = 0;
-    at.first += kUnit.blocks;
-    if (at.first < count()) return false;
-    at.first = 0;
-    at.tile += gridDim.x;
-    return true;
+  /// The weights of a group.
+  __device__ __forceinline__ const std::byte* group_of(std::uint32_t tile) const {
+    const MatmulSegment& of = segment_of(p_.matmul, tile);
+    return of.weights + (tile - of.first_tile) * p_.matmul.group_bytes;
   }
-  /// Finds the weights of the chunk in the next group to copy.
-  __device__ __forceinline__ void find_group() {
-    if (weights_.tile >= p_.n_tiles) return;
-    const MatmulSegment& of = segment_of(p_.matmul, weights_.tile);
-    chunk_ = of.weights + (weights_.tile - of.first_tile) * p_.matmul.group_bytes +
-             std::size_t{blocks_.begin} * Shape::kBytes;
+  __device__ __forceinline__ void find_next_group() {
+    if (tile_ + gridDim.x < p_.n_tiles) next_group_ = group_of(tile_ + gridDim.x);
   }
 
-  /// Returns false if the block has no more groups.
-  __device__ __forceinline__ bool start_weights() {
-    if (weights_.tile >= p_.n_tiles) return false;
+  /// Starts to copy the next weights to a stage. Returns false if the block has no more groups.
+  __device__ __forceinline__ bool start_weights(std::uint32_t stage) {
+    if (tile_ >= p_.n_tiles) return false;
     if (lane_of_warp() == 0) {
-      const std::uint32_t bytes = blocks_at(weights_) * Shape::kBytes;
-      barrier_expect(barriers_ + weights_.stage, bytes);
-      bulk_copy(stages_ + weights_.stage * stage_bytes_,
-                chunk_ + std::size_t{weights_.first} * Shape::kBytes, bytes,
-                barriers_ + weights_.stage);
+      const std::uint32_t bytes = blocks_at(next_) * Shape::kBytes;
+      barrier_expect(barriers_ + stage, bytes);
+      bulk_copy(stages_ + stage * stage_bytes_, group_ + std::size_t{next_} * Shape::kBytes, bytes,
+                barriers_ + stage);
     }
-    if (advance(weights_)) find_group();
+    next_ += kUnit.blocks;
+    if (next_ < blocks_.end) return true;
+    next_ = blocks_.begin;
+    tile_ += gridDim.x;
+    group_ = next_group_;
     return true;
   }
 
-  __device__ __forceinline__ void start_x(const Position& at, const ColumnList& list) const {
+  __device__ __forceinline__ void start_x(std::uint32_t stage, std::uint32_t first,
+                                          const ColumnList& list) const {
     if (lane_of_warp() != 0) return;
-    const std::uint32_t bytes = blocks_at(at) * Shape::kElements;
-    std::byte* const to = stages_ + at.stage * stage_bytes_ + kUnit.weight_bytes;
-    barrier_expect(barriers_ + at.stage, list.count * bytes);
+    const std::uint32_t bytes = blocks_at(first) * Shape::kElements;
+    std::byte* const to = stages_ + stage * stage_bytes_ + kUnit.weight_bytes;
+    barrier_expect(barriers_ + stage, list.count * bytes);
     for (std::uint32_t c = 0; c < list.count; ++c)
-      bulk_copy(to + c * kUnit.column_stride,
-                p_.matmul.x.q + std::size_t{list.source[c]} * p_.matmul.x.n_in +
-                    (blocks_.begin + at.first) * Shape::kElements,
-                bytes, barriers_ + at.stage);
+      bulk_copy(
+          to + c * kUnit.column_stride,
+          p_.matmul.x.q + std::size_t{list.source[c]} * p_.matmul.x.n_in + first * Shape::kElements,
+          bytes, barriers_ + stage);
   }
 
   const EarlyMatmulParams& p_;
@@ -162,8 +158,12 @@ class BulkRing {
   std::uint32_t stage_bytes_;
   std::byte* stages_;
   SharedBarrier* barriers_;
-  Position weights_;
-  const std::byte* chunk_ = nullptr;  ///< The weights of the chunk in group weights_.tile.
+  // The next unit to copy: its group, its first block, and the weights of this group and of the
+  // next one.
+  std::uint32_t tile_ = 0;
+  std::uint32_t next_ = 0;
+  const std::byte* group_ = nullptr;
+  const std::byte* next_group_ = nullptr;
   std::uint32_t n_filled_ = 0;
   std::uint32_t stage_ = 0;  ///< The next one to read.
   std::uint32_t phase_ = 0;

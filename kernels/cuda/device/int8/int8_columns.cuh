@@ -57,6 +57,18 @@ __device__ __forceinline__ SplitWords split_words(const Int8Rows& x, std::uint32
   return {words.word[0], words.word[1]};
 }
 
+/// Those of strips 8n … 8n + 7.
+struct SplitWordPair {
+  SplitWords of[2];
+};
+__device__ __forceinline__ SplitWordPair split_word_pair(const Int8Rows& x, std::uint32_t b,
+                                                         std::uint32_t n) {
+  constexpr std::uint32_t kPerBlock = 256 / kInt8Strip / 4;
+  const auto words = load_aligned<uint4>(
+      reinterpret_cast<const std::byte*>(x.split_sums(std::size_t{b} * kPerBlock + 2 * n)));
+  return {{{words.x, words.y}, {words.z, words.w}}};
+}
+
 /// The bits of the float 1.5 · 2^23. Adding a small integer to the bits adds it to the float,
 /// exactly, which is faster than a conversion.
 inline constexpr std::int32_t kSumBias = 0x4B400000;

@@ -1,5 +1,6 @@
 /// One or two rows of x: a warp multiplies one chunk of a group with dp4a. A row of the group has
-/// two lanes; each multiplies one half of every sub-block. Integer sums do not depend on the order.
+/// two lanes; each multiplies one half of every sub-block, or of Q4_K one half of the sub-blocks.
+/// Integer sums do not depend on the order.
 ///
 /// Sixteen lanes read 64 neighbouring bytes of a plane, so two planes at an odd distance fill the
 /// banks of shared memory: the second half reads each pair of planes in reverse.
@@ -20,6 +21,14 @@ struct Int8Few {
   /// Planes of a lane's words; with one, or a part of one, both halves read neighbouring planes or
   /// the same.
   static constexpr std::uint32_t kOwnPlanes = kOwnWords / Shape::kQuadsPerPlane;
+
+  /// Whether a lane multiplies half of the sub-blocks instead, so that it needs half of the scales:
+  /// with codes of four bits without an offset, whose words need no other plane.
+  static constexpr bool kOwnsSubBlocks = Shape::kHasSubBlocks && Shape::kFormat.low_bits == 4 &&
+                                         Shape::kFormat.high_bits == 0 && Shape::kOffset == 0 &&
+                                         Shape::kTable == CodeTable::None;
+  static constexpr std::uint32_t kPlanes = kWords / Shape::kQuadsPerPlane;  ///< Of a sub-block.
+  static constexpr std::uint32_t kOwnSubBlocks = Shape::kSubBlocks / 2;
 
   struct BlockSums {
     std::int32_t s[kColumns];
@@ -85,6 +94,70 @@ struct Int8Few {
       sums.s[c] += scale * product(words, block.x + c * block.column_stride + own);
   }
 
+  /// The lane's sub-blocks in shared memory. Of two planes, the second half reads the second one
+  /// first, so that both halves read at an odd distance.
+  struct OwnSubBlocks {
+    const std::byte* planes[2];  ///< The row's words of the first planes, as they are read.
+    const std::byte* x[2];       ///< The elements of these planes in the first column.
+  };
+  __device__ __forceinline__ OwnSubBlocks own_sub_blocks(const StagedBlock& block) const {
+    const std::byte* const words = block.weights + Shape::kLowAt + row * kQuad;
+    const std::uint32_t first = half * kOwnSubBlocks * kPlanes;
+    constexpr std::uint32_t kXBytes = Shape::kQuadsPerPlane * kQuad;
+    return {{words + (first + half) * kPlaneBytes, words + (first + 1 - half) * kPlaneBytes},
+            {block.x + (first + half) * kXBytes, block.x + (first + 1 - half) * kXBytes}};
+  }
+  /// The sum of the products of a sub-block, from its planes as they are read. The upper codes in
+  /// their place are sixteen times as large, and so is their sum.
+  __device__ __forceinline__ static std::int32_t own_product(const std::uint32_t (&low)[kPlanes],
+                                                             const std::byte* const (&x)[2],
+                                                             std::uint32_t at) {
+    std::int32_t upper = 0;
+    std::int32_t sum = 0;
+#pragma unroll
+    for (std::uint32_t p = 0; p < kPlanes; ++p) {
+      const auto words = load_aligned<uint2>(x[p % 2] + at + p / 2 * 4 * kQuad);
+      upper = dot_of_codes(low[p] & 0xF0F0F0F0u, words.y, upper);
+      sum = dot_of_codes(low[p] & 0x0F0F0F0Fu, words.x, sum);
+    }
+    return sum + (upper >> 4);
+  }
+  __device__ __forceinline__ void add_own_sub_blocks(BlockSums& sums, const GroupRow<kType>& w,
+                                                     const StagedBlock& block) const {
+    const OwnSubBlocks own = own_sub_blocks(block);
+    const std::uint32_t scales = w.scales(half);
+#pragma unroll
+    for (std::uint32_t i = 0; i < kOwnSubBlocks; ++i) {
+      std::uint32_t low[kPlanes];
+#pragma unroll
+      for (std::uint32_t p = 0; p < kPlanes; ++p)
+        low[p] = load_aligned<std::uint32_t>(own.planes[p % 2] +
+                                             (i * kPlanes + p / 2 * 2) * kPlaneBytes);
+      const std::int32_t scale = GroupRow<kType>::scale_of(scales, i);
+#pragma unroll
+      for (std::uint32_t c = 0; c < kColumns; ++c)
+        sums.s[c] +=
+            scale * own_product(low, own.x, c * block.column_stride + i * Shape::kSubBlock);
+    }
+  }
+
+  /// Adds the minima of the lane's sub-blocks times the sums of x.
+  __device__ __forceinline__ void add_own_minima(BlockSums& sums, const GroupRow<kType>& w,
+                                                 const StagedBlock& block) const {
+    const std::uint32_t minima = w.minima(half);
+    const auto first = static_cast<std::int32_t>(__byte_perm(minima, 0, 0x1100));
+    const auto second = static_cast<std::int32_t>(__byte_perm(minima, 0, 0x3322));
+#pragma unroll
+    for (std::uint32_t c = 0; c < kColumns; ++c) {
+      const SplitWordPair of_x = split_word_pair(x, first_blocks[c] + block.index, half);
+      std::int32_t high = __dp4a(first, static_cast<std::int32_t>(of_x.of[0].high), 0);
+      high = __dp4a(second, static_cast<std::int32_t>(of_x.of[1].high), high);
+      std::int32_t low = __dp4a(first, static_cast<std::int32_t>(of_x.of[0].low), 0);
+      low = __dp4a(second, static_cast<std::int32_t>(of_x.of[1].low), low);
+      sums.t[c] = -128 * high - low;
+    }
+  }
+
   /// Adds the minima times the sums of x, for every other four strips or for the only sub-block.
   __device__ __forceinline__ void add_minima(BlockSums& sums, const GroupRow<kType>& w,
                                              const StagedBlock& block) const {
@@ -109,9 +182,15 @@ struct Int8Few {
   __device__ __forceinline__ BlockSums sums_of(const GroupRow<kType>& w,
                                                const StagedBlock& block) const {
     BlockSums sums = {};
+    if constexpr (kOwnsSubBlocks) {
+      add_own_sub_blocks(sums, w, block);
+      if constexpr (Shape::kHasMin) add_own_minima(sums, w, block);
+    } else {
 #pragma unroll
-    for (std::uint32_t sub = 0; sub < Shape::kSubBlocks; ++sub) add_sub_block(sums, w, block, sub);
-    if constexpr (Shape::kHasMin) add_minima(sums, w, block);
+      for (std::uint32_t sub = 0; sub < Shape::kSubBlocks; ++sub)
+        add_sub_block(sums, w, block, sub);
+      if constexpr (Shape::kHasMin) add_minima(sums, w, block);
+    }
 #pragma unroll
     for (std::uint32_t c = 0; c < kColumns; ++c) {
       sums.s[c] += __shfl_xor_sync(kAllLanes, sums.s[c], kGroupRows);
