@@ -165,6 +165,24 @@ TEST_CASE("gpu-check: a second bundle needs both programs, and keeps links to a 
   CHECK(fs::exists(second + "/peer.tar.gz"));
 }
 
+TEST_CASE("gpu-check: the tree of a bundle is what a sparse checkout has of it") {
+  const Folders folders;
+  const Peer peer(folders.root / "peer");
+  const std::string clone = folders.root / "clone";
+  const std::string sparse =
+      "git clone -q --no-checkout " + source_dir() + " " + clone + " && cd " + clone +
+      " && git sparse-checkout set --no-cone /tools/gpu-check /CMakePresets.json"
+      " && git checkout -q HEAD && cp " +
+      source_dir() + "/tools/gpu-check tools/";
+  REQUIRE(std::system(sparse.c_str()) == 0);
+  const std::string output = folders.root / "output";
+  const std::string pack = clone + "/tools/gpu-check --bundle " +
+                           (folders.root / "second").string() + " --peer " + peer.folder.string() +
+                           " > " + output;
+  CHECK(std::system(pack.c_str()) == 0);
+  CHECK(file_bytes(output).find("with the tree 1 of 60 MiB") != std::string::npos);
+}
+
 TEST_CASE(
     "gpu-check: llama.cpp's programs that are missing or fail are unknown, and later stages run") {
   struct Fault {
