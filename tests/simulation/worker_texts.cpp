@@ -74,6 +74,7 @@ void Worker::load_adapter(const Running& running) {
   adapters_->use(running.request->tenant, running.request->adapter,
                  [this, running](const Result<AdapterUse>& use) {
                    if (!use) return refuse_adapter(running, use.error());
+                   if (!is_live((*use)->lease)) return send_end(running, StreamEnd::AdapterOver);
                    Running loaded = running;
                    loaded.adapter = *use;
                    start(std::move(loaded));

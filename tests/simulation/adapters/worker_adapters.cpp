@@ -9,6 +9,7 @@ namespace leasehold::simulation {
 // ---------------------------------------------------------------------------------- between steps
 
 void WorkerAdapters::use(const std::string& tenant, const std::string& name, OnReady on_ready) {
+  find_revoked();  // so that no revoked lease is given
   callers_[book_.use({tenant}, name, now())] = std::move(on_ready);
   perform_all();
 }
