@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/interprocess/mapped_region.hpp>
 #include <cerrno>
 #include <cstdint>
@@ -67,16 +68,25 @@ class Reservation {
   bool taken_ = false;
 };
 
+/// What one call collapses. Each call first waits until every core has put its new pages on the
+/// lists that the kernel searches, so calls for single huge pages take several times as long. A
+/// call cannot be interrupted, so its size is bounded.
+constexpr std::size_t kCollapseBytes = 32 * kHugePage;
+
 /// Collapses the range into huge pages: each needs one fault, one entry to unmap and one page to
 /// release instead of 512. Collapsing needs at least one present page. Best effort. Skipped for
 /// processes with a real-time class, where one prefault in a hundred took most of a second; the
 /// cause was not traced. Source: madvise(2), MADV_COLLAPSE.
 void collapse(std::byte* data, std::size_t size_bytes) {
-  if (is_real_time_process()) return;
   const auto misplaced = -reinterpret_cast<std::uintptr_t>(data) & (kHugePage - 1);
-  for (std::size_t at = misplaced; at + kHugePage <= size_bytes; at += kHugePage) {
-    if (::madvise(data + at, 1, MADV_POPULATE_READ) != 0) return;  // prefault reports the error
-    if (::madvise(data + at, kHugePage, kCollapse) != 0 && errno == EINVAL) return;
+  if (size_bytes < misplaced || is_real_time_process()) return;
+  std::byte* const begin = data + misplaced;
+  const std::size_t whole_bytes = (size_bytes - misplaced) & ~(kHugePage - 1);
+  for (std::size_t at = 0; at < whole_bytes; at += kCollapseBytes) {
+    const std::size_t end = std::min(at + kCollapseBytes, whole_bytes);
+    for (std::size_t page = at; page < end; page += kHugePage)
+      if (::madvise(begin + page, 1, MADV_POPULATE_READ) != 0) return;  // prefault reports it
+    if (::madvise(begin + at, end - at, kCollapse) != 0 && errno == EINVAL) return;
   }
 }
 

@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <catch2/catch.hpp>
+#include <fstream>
 #include <optional>
+#include <string>
 #include <type_traits>
 
 #include "ipc/region/memory_object.hpp"
@@ -35,6 +37,15 @@ bool is_mapped(const std::byte* address) {
   const auto page = reinterpret_cast<std::uintptr_t>(address) & ~std::uintptr_t{4095};
   unsigned char resident = 0;
   return ::mincore(reinterpret_cast<void*>(page), 1, &resident) == 0;
+}
+
+/// Shared memory that this process has mapped as huge pages. Source:
+/// Documentation/ABI/testing/procfs-smaps_rollup.
+std::size_t mapped_huge_bytes() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  for (std::string field; rollup >> field;)
+    if (std::size_t kib = 0; field == "ShmemPmdMapped:" && rollup >> kib) return kib << 10;
+  return 0;
 }
 
 }  // namespace
@@ -81,6 +92,23 @@ TEST_CASE("mapping: prefaulting keeps the bytes, and a punch frees all memory") 
   CHECK(required(object.allocated_bytes()) == 0);
   mapping.data()[5'000] = std::byte{1};  // a write after the fence is found
   CHECK(required(object.allocated_bytes()) > 0);
+}
+
+TEST_CASE("mapping: a large object is prefaulted in huge pages where a small one is") {
+  constexpr std::size_t kHuge = std::size_t{2} << 20;
+  const auto huge_bytes = [](std::size_t size_bytes) {
+    const MemoryObject object = required(MemoryObject::create({.size_bytes = size_bytes}));
+    const auto mapping = required(Mapping::map(object.fd(), size_bytes, MapAccess::ReadWrite));
+    REQUIRE(mapping.prefault(MapAccess::ReadWrite));
+    CHECK(required(object.allocated_bytes()) == size_bytes);
+    return mapped_huge_bytes();
+  };
+  if (huge_bytes(kHuge) < kHuge) {
+    WARN("not run: this kernel makes no huge pages of memory objects");
+    return;
+  }
+  constexpr std::size_t kLarge = 70 * kHuge;
+  CHECK(huge_bytes(kLarge) > kLarge / 4 * 3);  // a page that the kernel uses stays small
 }
 
 TEST_CASE("mapping: it outlives the descriptor it was made from") {
