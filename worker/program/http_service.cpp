@@ -116,7 +116,7 @@ Result<void> HttpService::open(const WorkerOptions& options, const TextIdentity&
                 .n_vocab = static_cast<std::uint32_t>(model.tokenizer.n_vocab()),
                 .begins_inside_reasoning = reasoning_check(model.prompt_encoder()),
                 .embedding_width = model.config.n_embd,
-                .changed_unix_s = changed_unix_s(model.file)},
+                .changed_unix_s = changed_unix_s(*model.file)},
       .list_adapters = list_adapters(options, *deps.broker),
       .load = deps.load,
       .tokenizer = &model.tokenizer,

@@ -28,8 +28,8 @@
 ///   metrics    with --metrics: makes and sends the page of metrics
 ///
 /// The first thread has a time slice of 500 µs and those of sockets 100 µs
-/// (request_short_time_slice); mapper, lines, parser, adapters, spill, http-parse, index, traces,
-/// metrics and digest have a smaller share (use_batch_scheduling).
+/// (request_short_time_slice); mapper, lines, parser, adapters, spill, http-parse, index, traces
+/// and metrics have a smaller share (use_batch_scheduling).
 #include <stdlib.h>
 
 #include <chrono>

@@ -25,16 +25,15 @@ Result<ContentDigest> cached_digest(const GgufFile& file, const std::string& dir
 
 }  // namespace
 
-Result<std::unique_ptr<ModelDigest>> ModelDigest::start(const GgufFile& file,
+Result<std::unique_ptr<ModelDigest>> ModelDigest::start(std::shared_ptr<const GgufFile> file,
                                                         const std::string& cache_directory) {
   std::unique_ptr<ModelDigest> started(new ModelDigest);
   std::promise<Result<ContentDigest>> promise;
   started->digest_ = promise.get_future();
-  auto body = [&file, cache_directory,
+  auto body = [file = std::move(file), cache_directory,
                promise = std::move(promise)](const std::stop_token& stop) mutable {
     set_thread_name("digest");
-    use_batch_scheduling();  // loading takes longer and has priority
-    promise.set_value(cached_digest(file, cache_directory, stop));
+    promise.set_value(cached_digest(*file, cache_directory, stop));
   };
   started->thread_ =
       TRY(start_thread<std::jthread>("the thread of the model's digest", std::move(body)));

@@ -1,6 +1,8 @@
 /// Computes the digest of the model's content on its own thread while the model is loaded.
 ///
-/// Lifetime: `file` outlives the object; the destructor stops the thread. Threads: one caller.
+/// It takes about as long as loading, so the thread has an ordinary share of the CPUs.
+///
+/// Lifetime: the destructor stops the thread. Threads: one caller.
 #pragma once
 
 #include <future>
@@ -16,7 +18,7 @@ class ModelDigest {
  public:
   /// If `cache_directory` is not empty, a digest cached there is reused, and a new digest is
   /// stored. Errors: SystemError when no thread can be started.
-  static Result<std::unique_ptr<ModelDigest>> start(const GgufFile& file,
+  static Result<std::unique_ptr<ModelDigest>> start(std::shared_ptr<const GgufFile> file,
                                                     const std::string& cache_directory);
 
   /// Waits for the digest. Errors: those of content_digest. Call once.

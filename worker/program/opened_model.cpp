@@ -80,20 +80,20 @@ std::vector<std::string> rename_model(ModelConfig& config, std::vector<std::stri
 
 }  // namespace
 
-Result<OpenedModel> OpenedModel::open(const WorkerOptions& options) {
-  GgufFile file = TRY(GgufFile::open(options.model_path));
-  ModelConfig config = TRY(read_config(file));
+Result<OpenedModel> OpenedModel::read(std::shared_ptr<const GgufFile> file,
+                                      const WorkerOptions& options) {
+  ModelConfig config = TRY(read_config(*file));
   std::vector<std::string> aliases = rename_model(config, options.model_names);
   ChosenPlan planned =
-      TRY(choose_weights_plan(file, config, options.arithmetic, options.weights_scope));
-  Tokenizer tokenizer = TRY(Tokenizer::from_metadata(file));
+      TRY(choose_weights_plan(*file, config, options.arithmetic, options.weights_scope));
+  Tokenizer tokenizer = TRY(Tokenizer::from_metadata(*file));
   const ContextBound bound =
       config.has_sliding_window ? ContextBound::SlidingWindow : ContextBound::Model;
   const KvLayout kv = TRY(kv_layout_of(config, options.kv_type));
   TRY(check_record_block_size(kv.block_size_bytes()));
   OpenedChat opened = TRY(options.chat_template_path.empty()
-                              ? open_own_chat(file, tokenizer)
-                              : open_chat_file(file, tokenizer, options.chat_template_path));
+                              ? open_own_chat(*file, tokenizer)
+                              : open_chat_file(*file, tokenizer, options.chat_template_path));
   OpenedModel model{.file = std::move(file),
                     .config = std::move(config),
                     .aliases = std::move(aliases),

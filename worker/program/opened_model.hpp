@@ -1,6 +1,7 @@
 /// A model file, opened and checked before the worker calls the broker.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ namespace leasehold {
 struct Attachment;
 
 struct OpenedModel {
-  GgufFile file;
+  std::shared_ptr<const GgufFile> file;
   ModelConfig config;  ///< `name` is the first of the options' `model_names`, if there are any.
   std::vector<std::string> aliases;  ///< The other `model_names`.
   WeightsPlan plan;
@@ -32,11 +33,12 @@ struct OpenedModel {
 
   ContextBound context_bound = ContextBound::Model;  ///< The cause of the limit `config.n_context`.
 
-  /// Opens and checks the model file, and limits requests to the options' `max_context`; 0 keeps
-  /// the model's context. Errors: those of GgufFile::open, read_config, make_weights_layout,
-  /// kv_layout_of and Tokenizer; BadRequest when `max_context` exceeds the model's context. Also
-  /// those of read_trusted_file and of ChatTemplate for the options' `chat_template_path`.
-  static Result<OpenedModel> open(const WorkerOptions& options);
+  /// Checks the opened model file, and limits requests to the options' `max_context`; 0 keeps the
+  /// model's context. Errors: those of read_config, make_weights_layout, kv_layout_of and
+  /// Tokenizer; BadRequest when `max_context` exceeds the model's context. Also those of
+  /// read_trusted_file and of ChatTemplate for the options' `chat_template_path`.
+  static Result<OpenedModel> read(std::shared_ptr<const GgufFile> file,
+                                  const WorkerOptions& options);
 
   /// Chooses F16 instead of F32 if the broker lends GPU memory and the options leave the choice to
   /// the worker. The plan does not change, because both have the same layout.

@@ -69,7 +69,7 @@ LoadedWorker::LoadedWorker(AttachedWorker& attached, std::shared_ptr<Compute> co
                    attached.opened().metrics.requests()),
       engine_gate_(make_gates(gates, attached.opened().options.threads, 1).front()),
       engine_(make_engine()),
-      weights_source_(attached.opened().model.file, attached.opened().model.config,
+      weights_source_(*attached.opened().model.file, attached.opened().model.config,
                       attached.opened().model.plan, weights_dependencies()) {}
 
 std::unique_ptr<Engine> LoadedWorker::make_engine() {

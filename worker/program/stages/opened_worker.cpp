@@ -11,10 +11,13 @@ namespace leasehold {
 
 Result<std::unique_ptr<OpenedWorker>> OpenedWorker::open(const WorkerOptions& options) {
   spdlog::info("starting model={}", options.model_path);
-  OpenedModel model = TRY(OpenedModel::open(options));
+  auto file = std::make_shared<const GgufFile>(TRY(GgufFile::open(options.model_path)));
+  auto digest = TRY(ModelDigest::start(file, options.cache_dir));  // takes longest, so it is first
+  OpenedModel model = TRY(OpenedModel::read(std::move(file), options));
   spdlog::info("model opened model=\"{}\" vocabulary={}", model.config.name,
                model.tokenizer.n_vocab());
   std::unique_ptr<OpenedWorker> worker(new OpenedWorker(options, std::move(model)));
+  worker->digest = std::move(digest);
   TRY(worker->open_files());
   return worker;
 }
@@ -22,7 +25,6 @@ Result<std::unique_ptr<OpenedWorker>> OpenedWorker::open(const WorkerOptions& op
 Result<void> OpenedWorker::open_files() {
   draft = TRY(DraftModel::open(options, model));
   TRY(open_adapters());
-  digest = TRY(ModelDigest::start(model.file, options.cache_dir));
   listener.acceptor = TRY(TenantServer::listen(tenant_io.context(), options.listen_path));
   listener.file = control::SocketFile(options.listen_path);
   TRY(io.start("io"));
