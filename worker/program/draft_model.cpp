@@ -96,6 +96,7 @@ Result<void> DraftModel::load(WeightsSource::Dependencies dependencies) {
   // The memory is acquired last, so that no call about its lease has to wait while the weights are
   // read.
   Weights weights = TRY(WeightsSource(file_, config_.model, plan_, dependencies).acquire());
+  file_.release_cache();
   proposer_->bind(std::move(weights), TRY(take_memory(dependencies)));
   spdlog::info("draft model bound model=\"{}\" size_bytes={} text_size_bytes={} context={}",
                config_.model.name, plan_.size_bytes(), config_.memory_bytes(),

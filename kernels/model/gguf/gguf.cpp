@@ -156,6 +156,14 @@ Result<void> GgufFile::check_unchanged() const {
   return {};
 }
 
+/// Best effort. The kernel drops no page that is mapped, so this process unmaps its own pages
+/// first; they are read again when they are used.
+void GgufFile::release_cache() const {
+  ::madvise(const_cast<std::byte*>(mapping_.get()), mapped_.size_bytes, MADV_DONTNEED);
+  (void)::posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_DONTNEED);
+  for (const GgufFile& other : other_parts_) other.release_cache();
+}
+
 bool GgufFile::has(std::string_view key) const {
   return directory_.metadata.contains(key);
 }

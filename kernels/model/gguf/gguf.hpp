@@ -98,6 +98,11 @@ class GgufFile {
   /// deleted or renamed file counts as unchanged.
   Result<void> check_unchanged() const;
 
+  /// Lets the kernel drop what it has cached of the files, so that a loaded model is not in memory
+  /// twice. Everything can still be read, then from the disk. Pages that another process maps stay,
+  /// and so do files in memory (tmpfs).
+  void release_cache() const;
+
   bool has(std::string_view key) const;
 
   /// The length of a metadata array, without decoding it.

@@ -72,6 +72,7 @@ Result<void> wake_up(System& system, Samples& samples) {
       return worker.state == "ready" && worker.drain == "serving";
     });
   };
+  system.cache_model();
   const TimePoint begin = SystemClock().now();
   TRY(system.broker().command(wire::WorkerWake{.worker = kWorker}));
   samples["wake_ms"].push_back(TRY(poll_until(begin, "the worker is not awake", is_awake)));

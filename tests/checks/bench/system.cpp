@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -57,6 +58,13 @@ Result<void> System::start_broker() {
     arguments.insert(arguments.end(), {"--state-dir", state.string()});
   }
   return local_->start_broker({.arguments = std::move(arguments)}, kBrokerStartTimeout);
+}
+
+void System::cache_model() const {
+  std::ifstream file(config_.model_path, std::ios::binary);
+  std::vector<char> piece(std::size_t{1} << 20);
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size()))) {
+  }
 }
 
 Result<void> System::start_worker() {

@@ -47,9 +47,16 @@ class System {
   Result<void> admit_pool(std::uint32_t clients);
   Result<void> revoke(LeaseId lease) { return broker().command(wire::LeaseRevoke{.lease = lease}); }
 
-  /// Sends SIGKILL and waits until the process is gone.
+  /// Reads the model's file into the page cache, which a worker drops once it has loaded it, so
+  /// that what loads next does not wait for the disk.
+  void cache_model() const;
+
+  /// Sends SIGKILL and waits until the process is gone. The next worker finds its model cached.
   void kill_broker() { local_->kill_broker(); }
-  void kill_worker() { local_->kill_worker(worker_); }
+  void kill_worker() {
+    cache_model();
+    local_->kill_worker(worker_);
+  }
   Result<void> start_broker();
   Result<void> start_worker();
   /// Starts another worker like the first one, with this name, and waits until it is ready.

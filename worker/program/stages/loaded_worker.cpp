@@ -114,6 +114,7 @@ Result<void> LoadedWorker::bind_weights() {
     TRY(check_lockable(model.plan, opened.draft ? &opened.draft->plan() : nullptr));
   engine_->bind_weights(TRY(weights_source_.acquire()));
   const ContentDigest content = TRY(opened.digest->take());
+  model.file->release_cache();  // neither the weights nor the digest read it again
   weights_source_.pin_content(content);
   identity_ = model.text_identity(opened.options, content);
   spdlog::info("weights bound model=\"{}\" parts={} size_bytes={} backend={} arithmetic={}",

@@ -1,9 +1,14 @@
 #include "kernels/model/gguf/gguf.hpp"
 
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <vector>
@@ -28,6 +33,19 @@ GgufBuilder two_tensors() {
       .tensor("one", TensorType::F32, {3, 2})
       .tensor("two", TensorType::Q8_0, {64, 1, 2});
   return builder;
+}
+
+/// True for a file system whose files are nowhere else.
+bool is_in_memory(const UniqueFd& fd) {
+  struct statfs status{};
+  return ::fstatfs(fd.get(), &status) == 0 && status.f_type == TMPFS_MAGIC;
+}
+
+/// Source: preadv2(2), RWF_NOWAIT, which reads only what the kernel has cached.
+bool is_cached(const UniqueFd& fd, std::size_t at) {
+  char byte = 0;
+  const iovec to{&byte, 1};
+  return ::preadv2(fd.get(), &to, 1, static_cast<off_t>(at), RWF_NOWAIT) == 1;
 }
 
 /// A broken file and the expected error.
@@ -266,6 +284,29 @@ TEST_CASE("gguf: reading a file truncated after opening is an error, not a crash
   std::vector<std::byte> copy(file->tensors()[1].size_bytes);
   CHECK(file->read(file->tensors()[1], 0, copy).error().code == Errc::FileCorrupt);
   CHECK(file->check_unchanged().error().code == Errc::FileCorrupt);
+}
+
+TEST_CASE("gguf: releasing the cache leaves no byte of the file in memory, and all readable") {
+  const std::string bytes = two_tensors().set("padding", std::string(1 << 20, 'x')).bytes();
+  const TemporaryFile written(bytes);
+  const UniqueFd fd(::open(written.path().c_str(), O_RDONLY | O_CLOEXEC));
+  if (is_in_memory(fd)) {
+    WARN("not run: the temporary folder is a file system in memory");
+    return;
+  }
+  REQUIRE(::fsync(fd.get()) == 0);  // the kernel drops no page that it has to write
+  const auto file = GgufFile::open(written.path());
+  REQUIRE(file);
+  std::vector<std::byte> read(file->part_size_bytes(0));
+  REQUIRE(file->read_part(0, 0, read));
+  REQUIRE(is_cached(fd, bytes.size() / 2));
+
+  file->release_cache();
+
+  CHECK_FALSE(is_cached(fd, bytes.size() / 2));
+  CHECK(file->get<std::string>("padding") == std::string(1 << 20, 'x'));
+  REQUIRE(file->read_part(0, 0, read));
+  CHECK(std::memcmp(read.data(), bytes.data(), bytes.size()) == 0);
 }
 
 TEST_CASE("gguf: the identity is stable for one file and differs between files") {
