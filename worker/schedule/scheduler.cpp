@@ -29,6 +29,24 @@ Completed end_of(const Sequence& sequence, CompletionReason reason) {
   return how;
 }
 
+/// The prompts that can be computed in one step.
+ShortPrompts short_prompts_of(const RunningSequences& running, const Tenancies& tenancies,
+                              std::uint32_t token_budget) {
+  ShortPromptCount count;
+  if (!running.has_prompts()) return count.result();
+  for (const auto& sequence : running) {
+    if (sequence->is_scavenger) continue;
+    const TenantAccount& tenant = *tenancies.at(sequence->request.lease).account;
+    const std::uint64_t work = sequence->work_of(sequence->pending());
+    if (sequence->is_decoding()) {
+      count.add_stream(tenant);
+    } else if (work <= token_budget) {
+      count.add_prompt(tenant, work);
+    }
+  }
+  return count.result();
+}
+
 }  // namespace
 
 // ------------------------------------------------------------------------------------- the tick
@@ -102,7 +120,8 @@ std::uint32_t Scheduler::add_part(Sequence& sequence, std::uint32_t n_rows, Step
 /// before long ones.
 std::vector<PlannedRows> Scheduler::prefill_least_served(bool scavengers) const {
   if (scavengers && rows_.left() == 0) return {};
-  const std::uint32_t work = rows_.prompt_work();
+  const std::uint32_t work = rows_.prompt_work(
+      scavengers ? ShortPrompts{} : short_prompts_of(running_, tenancies_, limits_.token_budget));
   if (work == 0) return {};
   const auto is_prompt = [scavengers](const auto& sequence) {
     return !sequence->is_decoding() && sequence->is_scavenger == scavengers;

@@ -18,11 +18,13 @@ bool differs(double ns, double usual_ns, double part) {
 
 }  // namespace
 
-std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget) const {
+std::uint32_t PrefillLimit::rows(std::uint32_t decode_rows, std::uint32_t budget,
+                                 const ShortPrompts& prompts) const {
   if (!noted_) return budget;
   if (decode_rows == 0) return prefill_only_rows(budget);
   if (!decode_ns_ || since_measured_ >= kMeasureInterval) return 0;
-  return std::min(static_cast<std::uint32_t>(allowed_rows_ + row_fraction_), budget);
+  const double rows = std::max(allowed_rows_ + row_fraction_, short_rows(prompts));
+  return std::min(static_cast<std::uint32_t>(rows), budget);
 }
 
 std::uint32_t PrefillLimit::prefill_only_rows(std::uint32_t budget) const {
@@ -39,10 +41,22 @@ void PrefillLimit::note_alone(double ns, std::uint32_t rows) {
   alone_rows_.add(static_cast<double>(rows));
 }
 
-/// Precondition: d and r are known.
-double PrefillLimit::affordable_rows() const {
-  const double rows = *decode_ns_ * kDelayShare * *mixed_rows_ / std::max(1.0, *mixed_ns_);
-  return std::clamp(rows, 1.0, kMostRows);
+/// Precondition: r is known.
+double PrefillLimit::rows_in(double ns) const {
+  return std::clamp(ns * *mixed_rows_ / std::max(1.0, *mixed_ns_), 1.0, kMostRows);
+}
+
+double PrefillLimit::most_rows() const {
+  return std::max<double>(kFirstRows, 2 * last_rows_);
+}
+
+/// Precondition: d is known.
+double PrefillLimit::short_rows(const ShortPrompts& prompts) const {
+  if (!mixed_rows_ || prompts.per_stream == 0) return 0;
+  const double share_ns = prompts.per_stream * kShortShare * *decode_ns_;
+  const double left_ns = static_cast<double>(kMostPromptStep.count()) - *decode_ns_;
+  const double rows = rows_in(std::min(share_ns, left_ns));
+  return std::min({rows, most_rows(), static_cast<double>(prompts.work)});
 }
 
 void PrefillLimit::note(Duration step, StepRows rows) {
@@ -92,7 +106,8 @@ void PrefillLimit::note_mixed(double ns, std::uint32_t work) {
   mixed_rows_.add(rows);
   const double whole = std::floor(allowed_rows_ + row_fraction_);
   if (rows == whole) row_fraction_ += allowed_rows_ - whole;
-  allowed_rows_ = std::min(std::max<double>(kFirstRows, 2 * rows), affordable_rows());
+  last_rows_ = rows;
+  allowed_rows_ = std::min(most_rows(), rows_in(kDelayShare * *decode_ns_));
 }
 
 }  // namespace leasehold

@@ -8,6 +8,9 @@
 /// more, so that an inaccurate r, measured over few rows, does not fill the budget. The fraction of
 /// a row that rounding a limit down removes is added to the next limit.
 ///
+/// Short prompts of the tenants whose streams they delay may take longer: kShortShare times as long
+/// as a step for each that waits per stream, up to a step of kMostPromptStep.
+///
 /// After kMeasureInterval steps with prompt rows, one step only decodes and measures d. This step
 /// runs already after kLeastInterval such steps if two steps in succession differ from the model,
 /// because the machine became faster or slower or other streams run. If the measured d differs, the
@@ -29,6 +32,7 @@
 #include "common/clock.hpp"
 #include "worker/schedule/rows/bounded_average.hpp"
 #include "worker/schedule/rows/recent_median.hpp"
+#include "worker/schedule/rows/short_prompts.hpp"
 
 namespace leasehold {
 
@@ -43,6 +47,9 @@ class PrefillLimit {
   /// A step with prompt rows takes at most about 1.4 times as long as one without, except that one
   /// row is always allowed.
   static constexpr double kDelayShare = 0.4;
+  /// The share of short prompts, for one of them per stream: one beside eight streams doubles a
+  /// step. With less, most streams of a burst have ended before its last prompts are computed.
+  static constexpr double kShortShare = 8;
   /// A step of prompt rows alone takes at most about this long, because the next request waits for
   /// it.
   static constexpr Duration kMostPromptStep = std::chrono::milliseconds(200);
@@ -53,7 +60,8 @@ class PrefillLimit {
 
   /// The prompt rows of the next step, at most `budget`. 0: the step measures d. Before the first
   /// `note` the limit is the whole budget.
-  std::uint32_t rows(std::uint32_t decode_rows, std::uint32_t budget) const;
+  std::uint32_t rows(std::uint32_t decode_rows, std::uint32_t budget,
+                     const ShortPrompts& prompts = {}) const;
 
   /// Records the duration of a step. Zero is ignored.
   void note(Duration step, StepRows rows);
@@ -70,13 +78,16 @@ class PrefillLimit {
   void note_alone(double ns, std::uint32_t rows);
   std::uint32_t prefill_only_rows(std::uint32_t budget) const;
   bool is_expected(double ns, std::uint32_t rows) const;
-  double affordable_rows() const;
+  double rows_in(double ns) const;
+  double most_rows() const;
+  double short_rows(const ShortPrompts& prompts) const;
 
   RecentMedian decode_ns_;          // d
   BoundedAverage mixed_ns_;         // duration above d of a step with decode and prompt rows
   BoundedAverage mixed_rows_;       // prompt rows of such a step; r = mixed_ns_ / mixed_rows_
   BoundedAverage prefill_only_ns_;  // duration of a step with prompt rows only
   BoundedAverage alone_rows_;       // r' = prefill_only_ns_ / alone_rows_
+  double last_rows_ = 0;            // of the last step that counted for r
   double allowed_rows_ = kFirstRows;
   double row_fraction_ = 0;  // fractions of rows from rounding limits down
   std::uint32_t since_measured_ = 0;

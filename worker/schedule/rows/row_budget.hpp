@@ -36,9 +36,9 @@ class RowBudget {
   /// Rows that are not planned yet.
   std::uint32_t left() const { return left_; }
   /// The most work of the prompt rows to plan next. 0: the step computes no prompt.
-  std::uint32_t prompt_work() const {
+  std::uint32_t prompt_work(const ShortPrompts& prompts) const {
     constexpr std::uint32_t kAnyWork = ~std::uint32_t{0};
-    return prefill_.rows(planned_.decode, kAnyWork);
+    return prefill_.rows(planned_.decode, kAnyWork, prompts);
   }
 
   void add_decode(std::uint32_t rows) {

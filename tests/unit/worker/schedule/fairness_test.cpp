@@ -324,4 +324,47 @@ TEST_CASE("scheduler: a prompt beside running streams stays within the measured 
   CHECK(timed_tick() == 10);
 }
 
+/// A machine whose step with streams takes 30 ms and whose prompt row takes 6 ms.
+struct SlowMachine {
+  SchedulerFixture fixture{{.max_batch_size = 16, .token_budget = 256, .tokens_per_block = 16}};
+
+  std::uint32_t streams() const {
+    return static_cast<std::uint32_t>(std::ranges::count_if(
+        fixture.running(), [](const auto& each) { return each->is_decoding(); }));
+  }
+  /// Returns the time of the step without its streams.
+  std::chrono::milliseconds tick() {
+    const std::uint32_t decoding = streams();
+    fixture.tick();
+    const auto prompts = std::chrono::milliseconds(6 * (fixture.row_count() - decoding));
+    fixture.scheduler.note_duration(std::chrono::milliseconds(decoding > 0 ? 30 : 0) + prompts);
+    return prompts;
+  }
+};
+
+TEST_CASE("fairness: short prompts that arrive together run together before the first one ends") {
+  SlowMachine machine;
+  const LeaseId ann = machine.fixture.lease(1, 90);
+  for (int i = 0; i < 8; ++i) machine.fixture.submit(ann, "prompt" + std::to_string(i), 64, 64);
+  std::uint32_t most = 0;
+  for (int ticks = 0; ticks < 200; ++ticks) {
+    machine.tick();
+    most = std::max(most, machine.streams());
+  }
+  CHECK(most == 8);
+}
+
+TEST_CASE("fairness: short prompts of another tenant delay a stream no more than a long one does") {
+  SlowMachine machine;
+  const LeaseId ann = machine.fixture.lease(1, 60);
+  const LeaseId bob = machine.fixture.lease(2, 60);
+  machine.fixture.submit(ann, "stream", 16, 200);
+  while (machine.streams() == 0) machine.tick();
+  machine.tick();
+  for (int i = 0; i < 4; ++i) machine.fixture.submit(bob, "prompt" + std::to_string(i), 64, 2);
+  machine.tick();  // measures the cost of a row
+  for (int ticks = 0; ticks < 50; ++ticks)
+    CHECK(machine.tick() <= std::chrono::milliseconds(12 + 6));  // 40 %, and what rounding left
+}
+
 }  // namespace leasehold::testing

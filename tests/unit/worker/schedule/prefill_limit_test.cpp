@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "worker/schedule/scheduler_types.hpp"
+
 namespace leasehold {
 namespace {
 
@@ -51,6 +53,39 @@ TEST_CASE("prefill limit: a clock that does not run measures nothing") {
 
 TEST_CASE("prefill limit: the rows of a prompt take at most the share of a decode step") {
   CHECK(measured().rows(8, kBudget) == 40);
+}
+
+TEST_CASE("prefill limit: short prompts of the streams' own tenants take longer steps") {
+  PrefillLimit limit = measured();
+  const ShortPrompts one{.per_stream = 0.125, .work = 1'000};
+  CHECK(limit.rows(8, kBudget, one) == 64);  // twice the rows that measured the cost
+  limit.note(step_time(64), {.decode = 8, .prefill = 64});
+  CHECK(limit.rows(8, kBudget, one) == Approx(100).margin(1));  // 10 ms
+  CHECK(limit.rows(8, kBudget, {.per_stream = 0.03125, .work = 1'000}) == 40);
+  CHECK(limit.rows(8, kBudget, {.per_stream = 1, .work = 50}) == 50);
+  CHECK(limit.rows(8, kBudget, {.per_stream = 1, .work = 20}) == 40);
+}
+
+TEST_CASE("prefill limit: a step with short prompts is as long as one of prompts alone at most") {
+  PrefillLimit limit;
+  limit.note(microseconds(20'000), {.decode = 1});
+  limit.note(microseconds(20'000 + 16 * 6'000), {.decode = 1, .prefill = 16});
+  CHECK(limit.rows(1, kBudget, {.per_stream = 7, .work = 400}) == 30);  // 200 ms
+}
+
+TEST_CASE("short prompts: a tenant with streams and no prompt shortens the steps of all") {
+  const TenantAccount ann, bob, dan;
+  ShortPromptCount count;
+  CHECK(count.result().per_stream == 0);
+  count.add_prompt(ann, 30);
+  count.add_prompt(ann, 40);
+  count.add_prompt(dan, 50);
+  CHECK(count.result().per_stream == 0);  // no stream waits
+  count.add_stream(ann);
+  CHECK(count.result().per_stream == 2);
+  CHECK(count.result().work == 120);
+  count.add_stream(bob);
+  CHECK(count.result().per_stream == 0);
 }
 
 TEST_CASE("prefill limit: on a machine with cheap rows the budget is the limit") {
