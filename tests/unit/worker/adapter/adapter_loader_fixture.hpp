@@ -20,10 +20,12 @@
 
 namespace leasehold::testing {
 
-inline constexpr std::uint64_t kLoaderExtentBytes = 2u << 20;
+inline constexpr std::uint64_t kLoaderExtentBytes = 16u << 20;
 inline constexpr std::uint32_t kRank = 4;
 /// The matrices of all layers are more than one slice, in one extent.
 inline constexpr std::uint32_t kLargeRank = 100;
+/// They are more slices than a load reads ahead, in one extent.
+inline constexpr std::uint32_t kLargestRank = 700;
 
 /// An adapter of q and down of the first `n_layers` layers.
 inline std::string adapter_bytes(const ModelConfig& model, float alpha, std::uint32_t rank = kRank,
@@ -53,7 +55,7 @@ struct LoaderCall {
 class LoaderFixture {
  public:
   explicit LoaderFixture(GateProbe* probe = nullptr)
-      : rig({.probe = probe}), loader_(dependencies()) {
+      : rig({.extent_bytes = kLoaderExtentBytes, .probe = probe}), loader_(dependencies()) {
     write(8.0F);
     loader_.set_extent_bytes(kLoaderExtentBytes);
   }
@@ -140,7 +142,7 @@ class LoaderFixture {
   /// Checks that the lease's extent has every matrix of the file, and that `matrices` points there.
   void check_memory(LeaseId lease, const AdapterMatrices& matrices) {
     AdapterFile file =
-        required(AdapterFile::open(directory_fd_, "law.gguf", rig.config(), kLargeRank));
+        required(AdapterFile::open(directory_fd_, "law.gguf", rig.config(), kLargestRank));
     const Mapping memory = required(Mapping::map(rig.extents(lease).begin()->second.fd(),
                                                  kLoaderExtentBytes, MapAccess::ReadOnly));
     const Leased<const std::byte> base = rig.engine().memory().extents(lease).front().base;
@@ -179,7 +181,7 @@ class LoaderFixture {
                 },
             .model = &rig.config(),
             .clock = &rig.clock(),
-            .directory = {.fd = directory_fd_, .max_rank = kLargeRank},
+            .directory = {.fd = directory_fd_, .max_rank = kLargestRank},
             .copy = {.memory = &rig.engine().memory(),
                      .backend = &rig.backend(),
                      .gate = &rig.engine_gate(),

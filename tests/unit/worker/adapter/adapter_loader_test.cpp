@@ -10,6 +10,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::adapter_bytes;
 using testing::kLargeRank;
+using testing::kLargestRank;
 using testing::kRank;
 using testing::LoaderCall;
 using testing::LoaderFixture;
@@ -133,13 +134,28 @@ TEST_CASE("adapter loader: after a step it copies all slices that there is time 
   f.resolve();
   const LeaseId lease = f.open();
 
+  const std::uint64_t before = f.rig.engine_gate().units_run();
+
   f.turn(10s);
 
   const std::uint64_t units = f.rig.engine_gate().units_run();
+  CHECK(units > before);
   f.turn();
   CHECK(f.rig.engine_gate().units_run() == units);
   f.fill();
   f.check_memory(lease, *f.answer_of(0)->matrices);
+}
+
+TEST_CASE("adapter loader: slices beyond those that are read ahead are read after the copies") {
+  LoaderFixture f;
+  f.write(adapter_bytes(f.rig.config(), 8.0F, kLargestRank, f.rig.config().n_layers));
+  f.use();
+  f.resolve();
+  const LeaseId lease = f.open();
+
+  f.fill();
+
+  CHECK(f.answer_of(0)->lease == lease);
 }
 
 TEST_CASE("adapter loader: a lease whose answer was lost is given back before the next call") {
