@@ -31,7 +31,8 @@ void describe(CLI::App& app, Settings& settings, InternalOptions& internal) {
   app.add_option("--model-dir", settings.model_dir, "Directory of models and their oracle files");
   app.add_option("--out", settings.out_dir, "Directory for the report");
   app.add_option("--only", settings.only,
-                 "Comma-separated stages, run in this order: " + stage_names() + "; default: all")
+                 "Comma-separated stages, run in this order: " + stage_names() +
+                     "; default: all that can run")
       ->check(check_stages);
   app.add_option(
       "--peer", settings.peer_dir,

@@ -165,6 +165,31 @@ TEST_CASE("gpu-check: a second bundle needs both programs, and keeps links to a 
   CHECK(fs::exists(second + "/peer.tar.gz"));
 }
 
+TEST_CASE("gpu-check: --from refuses a --peer that is not a folder before any stage runs") {
+  const Folders folders;
+  std::ofstream(folders.root / "content.tar.gz") << "not read";
+  const std::string file = folders.root / "content.tar.gz";
+  const std::string errors = folders.root / "errors";
+  for (const std::string& peer : {file, folders.root.string() + "/missing"}) {
+    const std::string from = source_dir() + "/tools/gpu-check --from " + folders.root.string() +
+                             " --out " + folders.root.string() + "/out --peer " + peer;
+    CHECK(std::system((from + " 2> " + errors).c_str()) != 0);
+    CHECK(file_bytes(errors) == "gpu-check: --peer: there is no folder " + peer +
+                                    "; name the second bundle, or a folder of llama-bench and "
+                                    "llama-batched-bench\n");
+    CHECK_FALSE(fs::exists(folders.root / "out"));
+  }
+}
+
+TEST_CASE("gpu-check: --help describes the script and is not an error") {
+  const Folders folders;
+  const std::string output = folders.root / "output";
+  CHECK(std::system((source_dir() + "/tools/gpu-check --help > " + output).c_str()) == 0);
+  const std::string text = file_bytes(output);
+  CHECK(text.starts_with("Checks correctness and speed on a machine with a GPU."));
+  CHECK(text.ends_with("at most 60 MiB.\n"));
+}
+
 TEST_CASE("gpu-check: the tree of a bundle is what a sparse checkout has of it") {
   const Folders folders;
   const Peer peer(folders.root / "peer");
