@@ -32,9 +32,9 @@ class Failure(Exception):
 class Programs:
     """llama.cpp's programs in a folder. Their logs are in a folder that the end of a `with` block removes."""
 
-    def __init__(self, folder, names, longest_run_s=LONGEST_RUN_S):
+    def __init__(self, folder, names):
         self.folder = folder
-        self.longest_run_s = longest_run_s
+        self.longest_run_s = LONGEST_RUN_S
         for name in names:
             if not os.access(self.path(name), os.X_OK):
                 raise Failure("FileNotFound", f"no program {self.path(name)}; build llama.cpp's {name} and name its "
@@ -69,7 +69,8 @@ class Programs:
                 done = subprocess.run([self.path(name), *arguments], stdout=subprocess.PIPE, stderr=log, check=False,
                                       timeout=self.longest_run_s)
             except subprocess.TimeoutExpired as error:
-                raise Failure("TimedOut", f"{name} runs for more than {self.longest_run_s:.0f} s; use a smaller model") from error
+                raise Failure("TimedOut",
+                              f"{name} runs for more than {self.longest_run_s:.0f} s; use a smaller model") from error
         if done.returncode != 0:
             raise self.ended(name, done.returncode)
         return done.stdout.decode(errors="replace")

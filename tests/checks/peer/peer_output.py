@@ -12,11 +12,12 @@ import peer
 
 BENCH, BATCHED = "llama-bench", "llama-batched-bench"
 BATCHES = {8: "batch_8", 32: "batch_32"}
+# Advice after output that cannot be read.
+OTHER_LINES = "use a llama.cpp that prints JSON lines, or --peer-tables for one that prints only tables"
 OTHER_TABLES = "use a llama.cpp whose tables have these columns"
 
 
-def malformed(program, what, text,
-              advice="use a llama.cpp that prints JSON lines, or --peer-tables for one that prints only tables"):
+def malformed(program, what, text, advice=OTHER_LINES):
     return peer.Failure("MalformedMessage", f'{program} printed {what}: "{text[:120]}"; {advice}')
 
 
@@ -79,7 +80,7 @@ def parse_bench(output, threads):
             figures["prefill"] = one["avg_ts"]
         if counts[0] == 0 and counts[1] > 0:
             figures["decode"] = one["avg_ts"]
-    return f"{words[0]} ({words[1]})", words[2], complete_bench(figures, output)
+    return f"{words[0]} ({words[1]})", words[2], complete_bench(figures, output, OTHER_LINES)
 
 
 def parse_bench_table(output, threads):
@@ -92,12 +93,13 @@ def parse_bench_table(output, threads):
             raise malformed(BENCH, f"no usable result for {threads} threads", json.dumps(row), OTHER_TABLES)
         figures["prefill" if test.group(1) == "pp" else "decode"] = speed
     build = re.search(r"(?m)^build: (.+)$", output)
-    return build.group(1) if build else "of an unknown version", row["model"], complete_bench(figures, output)
+    version = build.group(1) if build else "of an unknown version"
+    return version, row["model"], complete_bench(figures, output, OTHER_TABLES)
 
 
-def complete_bench(figures, output):
+def complete_bench(figures, output, advice):
     if len(figures) != 2:
-        raise malformed(BENCH, "no result for the prompt or none for the answer", output)
+        raise malformed(BENCH, "no result for the prompt or none for the answer", output, advice)
     return figures
 
 
@@ -109,7 +111,7 @@ def parse_batches(output, threads):
             raise malformed(BATCHED, f"no usable result for {threads} threads", json.dumps(one))
         if one["pl"] in BATCHES:
             figures[BATCHES[one["pl"]]] = one["speed_tg"]
-    return complete_batches(figures, output, BATCHES)
+    return complete_batches(figures, output, BATCHES, OTHER_LINES)
 
 
 def parse_batches_table(output, threads, batches=BATCHES):
@@ -121,11 +123,11 @@ def parse_batches_table(output, threads, batches=BATCHES):
             raise malformed(BATCHED, "no usable result", json.dumps(row), OTHER_TABLES)
         if batch in batches:
             figures[batches[batch]] = speed
-    return complete_batches(figures, output, batches)
+    return complete_batches(figures, output, batches, OTHER_TABLES)
 
 
-def complete_batches(figures, output, batches):
+def complete_batches(figures, output, batches, advice):
     for batch, name in batches.items():
         if name not in figures:
-            raise malformed(BATCHED, f"no result for a batch of {batch}", output)
+            raise malformed(BATCHED, f"no result for a batch of {batch}", output, advice)
     return figures

@@ -158,6 +158,7 @@ class RatiosTest(unittest.TestCase):
             with self.subTest(parse=parse.__name__, text=text), self.assertRaises(peer.Failure) as raised:
                 parse(text, 1)
             self.assertEqual(raised.exception.exit_code, peer.EXIT_CODES["MalformedMessage"])
+            self.assertIn("whose tables have these columns", str(raised.exception))
 
     def test_a_further_peer_has_a_name_a_version_and_a_ratio_of_its_own(self):
         with tempfile.TemporaryDirectory() as other:
