@@ -103,7 +103,7 @@ enum class AdapterEvent : std::uint8_t {
   ReadTogether,      ///< Texts of two tenants read one shared adapter in a step.
   OldVersionRead,    ///< A text went on under a version that had been replaced or removed.
   WholeText,
-  Published,                 ///< A text under it.
+  Published,                 ///< A text was published under an adapter.
   PublishedAgain,            ///< After the death of its worker.
   PublishedRead,             ///< By a text under it.
   PublishedReadAfterReload,  ///< Under another lease of the content that computed it.

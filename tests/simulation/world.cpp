@@ -17,7 +17,7 @@ constexpr int kStepsAfterFault = 280;          // consequences take many steps
 constexpr std::uint32_t kMovesMemory = 6;      // one schedule in 6 begins with moving memory
 constexpr std::uint32_t kJoinsCell = 3;        // one schedule in 3 has an agent of a cell
 constexpr std::uint32_t kHasAdapters = 2;      // one schedule in 2 without a card
-constexpr std::uint32_t kReplacesAdapter = 4;  // of those that have
+constexpr std::uint32_t kReplacesAdapter = 4;  // one in 4 of these
 constexpr std::uint32_t kFinishesTexts = 8;    // one schedule in 8 goes on until all texts end
 constexpr std::string_view kWorkerNames[] = {"w0", "w1"};
 

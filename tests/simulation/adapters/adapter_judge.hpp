@@ -5,9 +5,8 @@
 /// - a version of a name has one content;
 /// - a lease whose fill was never reported ends with the broker;
 /// - a worker closes no adapter that a text uses;
-/// - a text reads a published one only if one content computed both; a published text is that of
-/// the
-///   version under which the broker publishes it.
+/// - a text reads a published one only if one content computed both;
+/// - the version under which the broker publishes a text computed it.
 ///
 /// Threads: one judge per machine.
 #pragma once

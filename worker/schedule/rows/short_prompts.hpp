@@ -17,9 +17,9 @@ namespace leasehold {
 struct TenantAccount;
 
 struct ShortPrompts {
-  /// For each stream of a tenant; the least over the tenants with streams.
+  /// Prompts per stream of the tenant that has the fewest, among the tenants with streams.
   double per_stream = 0;
-  std::uint64_t work = 0;  ///< The work that is left of all of them.
+  std::uint64_t work = 0;  ///< Of all short prompts that wait.
 };
 
 class ShortPromptCount {

@@ -57,7 +57,7 @@ __device__ __forceinline__ SplitWords split_words(const Int8Rows& x, std::uint32
   return {words.word[0], words.word[1]};
 }
 
-/// Those of strips 8n … 8n + 7.
+/// The split words of strips 8n … 8n + 7 of block b.
 struct SplitWordPair {
   SplitWords of[2];
 };
