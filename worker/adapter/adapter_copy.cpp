@@ -33,8 +33,9 @@ Result<AdapterCopy> AdapterCopy::create(const Dependencies& dependencies, LeaseI
 }
 
 Result<std::uint64_t> AdapterCopy::copy(std::uint64_t max_bytes) {
+  const std::uint64_t revocations = *deps_.revocations;
   std::uint64_t done_bytes = 0;
-  while (!slices_.empty() && done_bytes < max_bytes) {
+  while (!slices_.empty() && done_bytes < max_bytes && *deps_.revocations == revocations) {
     const AdapterSlice& slice = slices_.front();
     const AdapterSlice::Part& part = slice.parts[part_];
     const std::size_t size_bytes =

@@ -4,6 +4,7 @@
 /// Lifetime: everything in Dependencies outlives it. Threads: one (the engine's).
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <vector>
@@ -25,6 +26,7 @@ class AdapterCopy {
     Backend* backend = nullptr;
     ThreadGate* gate = nullptr;  ///< The engine thread's.
     const TableReader* table = nullptr;
+    const std::atomic<std::uint64_t>* revocations = nullptr;  ///< The counter of this worker.
     RevocationObserver* observer = nullptr;
   };
   /// The extents of the lease are in `memory`. Errors: LeaseRevoked if the lease has ended;
@@ -42,8 +44,9 @@ class AdapterCopy {
   std::size_t slices() const { return slices_.size(); }  ///< Added and not copied.
   bool is_done() const { return is_done_; }
 
-  /// Copies at most `max_bytes` of the slices that were added, and returns how many. Errors:
-  /// LeaseRevoked when a unit finds the lease revoked; the fault of the device.
+  /// Copies at most `max_bytes` of the slices that were added, and returns how many. Ends after the
+  /// unit in which the counter of revocations moves, because texts of a revoked lease must end.
+  /// Errors: LeaseRevoked when a unit finds the lease revoked; the fault of the device.
   Result<std::uint64_t> copy(std::uint64_t max_bytes);
 
   /// The addresses of all matrices. Precondition: `is_done`.

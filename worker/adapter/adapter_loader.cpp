@@ -138,7 +138,9 @@ void AdapterLoader::find_revoked(TimePoint now) {
 void AdapterLoader::copy(std::optional<Duration> step) {
   std::uint64_t left_bytes = std::numeric_limits<std::uint64_t>::max();
   if (step) left_bytes = budget_.after_step(*step);
-  for (auto next = loading_.begin(); next != loading_.end();) {
+  const std::uint64_t revocations = *deps_.copy.revocations;
+  for (auto next = loading_.begin();
+       next != loading_.end() && *deps_.copy.revocations == revocations;) {
     auto& [load, loading] = *next++;
     if (!loading.copy || loading.copy->slices() == 0) continue;
     const Result<bool> done = copy(loading, left_bytes);

@@ -62,6 +62,7 @@ LeaseService::Dependencies Serving::lease_dependencies(const Dependencies& deps)
 }
 
 AdapterLoader::Dependencies Serving::adapter_dependencies(const Dependencies& deps) {
+  const Attachment& attachment = deps.broker->attachment();
   return {
       .loop = deps.loop,
       .answers = deps.io->get_executor(),
@@ -77,7 +78,8 @@ AdapterLoader::Dependencies Serving::adapter_dependencies(const Dependencies& de
       .copy = {.memory = &deps.engine->memory(),
                .backend = deps.compute->backend.get(),
                .gate = deps.engine_gate,
-               .table = &deps.broker->attachment().table,
+               .table = &attachment.table,
+               .revocations = &attachment.table.revocations(attachment.worker),
                .observer = deps.observer}};
 }
 

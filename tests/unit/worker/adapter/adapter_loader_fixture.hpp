@@ -186,6 +186,7 @@ class LoaderFixture {
                      .backend = &rig.backend(),
                      .gate = &rig.engine_gate(),
                      .table = &rig.table(),
+                     .revocations = &rig.table().revocations(WorkerId{0}),
                      .observer = &rig}};
   }
 

@@ -158,6 +158,40 @@ TEST_CASE("adapter loader: slices beyond those that are read ahead are read afte
   CHECK(f.answer_of(0)->lease == lease);
 }
 
+/// Revokes the lease while a unit runs.
+class RevokeInUnit final : public GateProbe {
+ public:
+  void unit_polled(std::uint32_t, LaunchSite, std::uint16_t, SequenceMask) override {
+    if (left_ > 0 && --left_ == 0) rig->revoke(lease);
+  }
+  void arm(std::uint32_t unit) { left_ = unit; }
+
+  testing::EngineRig* rig = nullptr;
+  LeaseId lease;
+
+ private:
+  std::uint32_t left_ = 0;
+};
+
+TEST_CASE("adapter loader: it copies nothing more before the texts of a revoked lease end") {
+  RevokeInUnit probe;
+  LoaderFixture f(&probe);
+  f.write(adapter_bytes(f.rig.config(), 8.0F, kLargeRank, f.rig.config().n_layers));
+  f.use();
+  f.resolve();
+  const LeaseId lease = f.open();
+  probe.rig = &f.rig;
+  probe.lease = f.rig.grant("t");
+  probe.arm(3);
+  const std::uint64_t units = f.rig.engine_gate().units_run();
+
+  f.turn(10s);
+
+  CHECK(f.rig.engine_gate().units_run() == units + 3);
+  f.fill();
+  f.check_memory(lease, *f.answer_of(0)->matrices);
+}
+
 TEST_CASE("adapter loader: a lease whose answer was lost is given back before the next call") {
   LoaderFixture f;
   f.use();
