@@ -11,6 +11,7 @@
 #include "broker/decide/lease/record.hpp"
 #include "broker/decide/lease/retention.hpp"
 #include "broker/decide/lease/revoke.hpp"
+#include "broker/decide/memory/reserves.hpp"
 #include "broker/decide/tenant/cell.hpp"
 #include "broker/decide/worker/choose_worker.hpp"
 #include "broker/decide/worker/unavailable.hpp"
@@ -225,6 +226,9 @@ Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcqu
   const bool is_open = is_unmapped_everywhere(state, *old);
   if (!is_open || !is_successor(worker, *state.workers.find(old->worker())))
     return {.from = old->id()};
+  const bool is_of_another_tier =
+      old->scavenger && !is_of_scavenger(state, acquire.tenant, acquire.scavenger);
+  if (is_of_another_tier) return {.from = old->id()};  // it may cover reserves
   const std::uint64_t charged = state.leases.index().charged(acquire.tenant);
   const std::uint64_t most = state.tenants.find(acquire.tenant)->policy.max_blocks;
   const std::uint64_t room = most - std::min(most, charged);

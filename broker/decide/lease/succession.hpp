@@ -71,7 +71,7 @@ struct Adoption {
   std::uint32_t blocks = 0;       ///< The old lease's charge, at most what the quota leaves.
 };
 
-/// What the acquire can adopt on this worker.
+/// What the acquire can adopt on this worker. Memory of a scavenger lease goes only to a scavenger.
 Adoption find_adoption(State& state, const Caller& caller, const wire::LeaseAcquire& acquire,
                        const Worker& worker);
 

@@ -178,6 +178,19 @@ TEST_CASE("adopt: a reserve does not count kept memory, which its tenant may ado
   CHECK_FALSE(world.answers.at(admitted));
 }
 
+TEST_CASE("adopt: memory of a scavenger lease, which covers reserves, goes only to another one") {
+  const bool is_scavenger = GENERATE(true, false);
+  KeepingWorld world;
+  wire::LeaseAcquire acquire{.tenant = {"a"}, .blocks = 8, .scavenger = true};
+  acquire.replaces =
+      world.answer<wire::LeaseAcquired>(world.call(kHolder, wire::LeaseAcquire(acquire))).lease;
+  world.kill_worker();
+  world.attach("w0", kSuccessorSocket, "same");
+  acquire.scavenger = is_scavenger;
+  const CallId call = world.call(kHolder, acquire);
+  CHECK(world.answer<wire::LeaseAcquired>(call).adopted_blocks == (is_scavenger ? 8u : 0u));
+}
+
 TEST_CASE("adopt: a full lease table ends the retention of memory") {
   BrokerConfig config = keeping();
   config.slot_count = 2;
