@@ -148,6 +148,9 @@ class Judge {
 
   // The ceiling of a cell (judge_cell.cpp). Until a broker has applied one, earlier ones may count.
   void belongs_to_cell(std::string tenant) { cell_tenant_ = std::move(tenant); }
+  bool is_of_cell(std::string_view tenant) const {
+    return !cell_tenant_.empty() && tenant == cell_tenant_;
+  }
   std::size_t ceiling_sent(TimePoint ceiling);
   /// `number` is what ceiling_sent returned.
   void ceiling_applied(std::size_t number);

@@ -43,7 +43,7 @@ void Judge::orphan(Lease& lease) {
 }
 
 void Judge::check_ceiling(const Request& request, TimePoint decided_at) {
-  if (cell_tenant_.empty() || request.tenant != cell_tenant_) return;
+  if (!is_of_cell(request.tenant)) return;
   const Lease& lease = at(request.lease);
   const TimePoint highest = std::max(lease.orphaned ? lease.abandoned_ceiling : highest_ceiling(),
                                      highest_replaced_since(decided_at));

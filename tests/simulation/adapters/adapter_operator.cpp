@@ -11,7 +11,10 @@ std::string path_of(const KnownAdapter& adapter) {
 
 }  // namespace
 
+/// Only the agent admits a tenant of the cell. A broker that lost its journal would take that
+/// tenant for one of its own, without a ceiling.
 void AdapterOperator::admit(const char* tenant, std::uint32_t adapters, std::uint64_t extents) {
+  if (deps_.judge.is_of_cell(tenant)) return;
   broker().call(wire::TenantAdmit{
       .tenant = {tenant}, .max_adapters = adapters, .max_adapter_bytes = extents * kExtentBytes});
 }
