@@ -7,6 +7,8 @@ namespace {
 // how late a waiting request's deadline is noticed.
 constexpr auto kIdlePollInterval = std::chrono::milliseconds(20);
 constexpr auto kServedInterval = std::chrono::seconds(1);
+// How often a busy loop looks for drained leases, because it examines every lease.
+constexpr auto kDrainedInterval = std::chrono::milliseconds(10);
 
 }  // namespace
 
@@ -81,7 +83,7 @@ Result<void> EngineLoop::run() {
       return std::unexpected(*fault);
     }
     report_usage();
-    report_drained();
+    report_drained(busy);
     engine_->report_kv_changes();
     report_served(busy);
     if (hooks_.between_steps)
@@ -209,7 +211,10 @@ void EngineLoop::report_usage() {
   if (!usage.empty()) hooks_.on_usage(std::move(usage));
 }
 
-void EngineLoop::report_drained() {
+void EngineLoop::report_drained(bool busy) {
+  const TimePoint now = engine_->now();
+  if (busy && now < next_drained_) return;
+  next_drained_ = now + kDrainedInterval;
   std::vector<LeaseId> drained = engine_->take_drained();
   if (!drained.empty()) hooks_.on_drained(std::move(drained));
 }

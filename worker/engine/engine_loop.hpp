@@ -104,7 +104,7 @@ class EngineLoop {
   void end_if(const std::optional<Error>& error);
   void end_all(const Error& error);
   void report_usage();
-  void report_drained();
+  void report_drained(bool busy);
   void report_filled();
   void report_served(bool busy);
 
@@ -119,6 +119,7 @@ class EngineLoop {
   SleepCycle sleep_;
   std::optional<Error> missing_;  // why a part cannot be restored
   TimePoint next_served_;         // while busy
+  TimePoint next_drained_;        // while busy
   TimePoint next_between_ = kNever;
 };
 

@@ -49,6 +49,7 @@ class BlockPool {
   void release_record(std::span<const BlockId> blocks);
   /// The first blocks of the records that were released since the last call.
   std::vector<BlockId> take_released_records() { return std::exchange(released_records_, {}); }
+  bool has_released_records() const { return !released_records_.empty(); }
 
   bool holds(BlockId block) const;
   /// True if the block belongs to this pool, held or free.

@@ -12,14 +12,14 @@ namespace leasehold {
 
 void Preemption::begin_plan() {
   starved_.clear();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.begin_plan();
+  for (const auto& [lease, tenancy] : tenancies_.busy()) tenancy->growth.begin_plan();
 }
 
 bool Preemption::relieve(std::optional<double> row_ns,
                          const std::function<void(const Relief&)>& stop) {
   std::set<TenantId> over_quota;
   bool has_stopped = false;
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.renew_denial();
+  for (const auto& [lease, tenancy] : tenancies_.busy()) tenancy->growth.renew_denial();
   while (!starved_.empty()) {
     const Starved next = starved_.front();
     starved_.erase(starved_.begin());

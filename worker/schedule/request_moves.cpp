@@ -29,6 +29,7 @@ Result<void> RequestMoves::check_room(const Sequence& sequence, Tenancy& to) con
   const std::uint32_t available = to.available_blocks();
   if (needed <= available) return {};
   to.growth.want_for_waiting(needed - available);
+  tenancies_.note_busy(to);
   return fail(Errc::PoolExhausted,
               fmt::format("the move needs {} KV blocks, lease {} has {} free and asks for more; "
                           "retry in a moment",
@@ -76,6 +77,7 @@ void RequestMoves::finish(Move move, Duration since_call) {
   request.lease = fresh.lease;
   --old.running;
   ++fresh.running;
+  tenancies_.note_busy(fresh);
   tenancies_.note_change(fresh.tenant);
   sequence.is_scavenger = fresh.is_scavenger;
   tenancies_.settle_active();  // the counter that pays for its rows may be another one now

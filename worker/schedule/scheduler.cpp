@@ -69,7 +69,7 @@ StepPlan Scheduler::plan() {
   StepPlan plan = plan_rows();
   // Planning again gives a victim's blocks to the sequence that lacked them before any other use.
   if (relieve_starved()) plan = plan_rows();
-  for (auto& [lease, tenancy] : tenancies_) tenancy.growth.forget_denial();
+  for (const auto& [lease, tenancy] : tenancies_.busy()) tenancy->growth.forget_denial();
   const StepRows& planned = rows_.planned();
   if (planned.prefill == 0) rows_.add_proposed(proposals_.add_rows(plan, planned.decode));
   snapshots_.plan();
@@ -268,7 +268,7 @@ void Scheduler::end_all(const Error& error) {
   Completed how{.reason = CompletionReason::EngineError, .error = error};
   how.error->scope = FailureScope::Engine;
   while (!running_.empty()) end_sequence(*running_.all().back(), how);
-  for (auto& [lease, tenancy] : tenancies_) waiting_.end_all(tenancy, how);
+  for (const auto& [lease, tenancy] : tenancies_.busy()) waiting_.end_all(*tenancy, how);
 }
 
 // ------------------------------------------------------------------------------------- requests

@@ -162,6 +162,7 @@ struct TenantAccount {
   }
   /// The cost of what admitted prompts still need; valid while admissions are ordered.
   TokenCounters::Count owed = 0;
+  bool takes_turn = false;  ///< Has waiting requests; valid while admissions are ordered.
   std::uint64_t admitted = 0;
   std::uint64_t last_admission = 0;
   LeaseId last_admitted;  ///< The next turn among the tenant's leases begins after this one.
@@ -190,6 +191,7 @@ struct Tenancy {
   PrefixCounters reported;          ///< Counters of `prefixes` at the last `take_served`.
   LeaseGrowth growth;
 
+  bool has_requests() const { return running > 0 || !waiting.empty(); }
   /// Blocks that the lease can take without growth.
   std::uint32_t available_blocks() const { return pool.free_blocks() + prefixes.unused(); }
   /// Blocks that sequences use: neither free nor only cached.

@@ -33,14 +33,16 @@ void WaitingRequests::add(PromptRequest request) {
 
 void WaitingRequests::insert(PromptRequest request) {
   note_deadline(request);
-  std::deque<PromptRequest>& waiting = tenancies_.at(request.lease).waiting;
+  Tenancy& tenancy = tenancies_.at(request.lease);
+  std::deque<PromptRequest>& waiting = tenancy.waiting;
   const auto after = std::ranges::upper_bound(waiting, request, is_admitted_before);
   waiting.insert(after, std::move(request));
+  tenancies_.note_busy(tenancy);
 }
 
 bool WaitingRequests::contains(const RequestId& engine_request_id) const {
-  for (const auto& [lease, tenancy] : tenancies_) {
-    for (const PromptRequest& waiting : tenancy.waiting) {
+  for (const auto& [lease, tenancy] : tenancies_.busy()) {
+    for (const PromptRequest& waiting : tenancy->waiting) {
       if (waiting.engine_request_id == engine_request_id) return true;
     }
   }
@@ -48,8 +50,8 @@ bool WaitingRequests::contains(const RequestId& engine_request_id) const {
 }
 
 bool WaitingRequests::has_users(LeaseId adapter) const {
-  return std::ranges::any_of(tenancies_, [adapter](const auto& entry) {
-    return std::ranges::any_of(entry.second.waiting, [adapter](const PromptRequest& request) {
+  return std::ranges::any_of(tenancies_.busy(), [adapter](const auto& entry) {
+    return std::ranges::any_of(entry.second->waiting, [adapter](const PromptRequest& request) {
       return uses(request, adapter);
     });
   });
@@ -59,12 +61,12 @@ bool WaitingRequests::has_users(LeaseId adapter) const {
 
 bool WaitingRequests::end(const RequestId& engine_request_id, const Completed& how,
                           bool already_delivered) {
-  for (auto& [lease, tenancy] : tenancies_) {
+  for (const auto& [lease, tenancy] : tenancies_.busy()) {
     const auto found =
-        std::ranges::find(tenancy.waiting, engine_request_id, &PromptRequest::engine_request_id);
-    if (found == tenancy.waiting.end()) continue;
+        std::ranges::find(tenancy->waiting, engine_request_id, &PromptRequest::engine_request_id);
+    if (found == tenancy->waiting.end()) continue;
     complete(*found, how, already_delivered);
-    tenancy.waiting.erase(found);
+    tenancy->waiting.erase(found);
     return true;
   }
   return false;
@@ -78,10 +80,10 @@ void WaitingRequests::end_all(Tenancy& tenancy, const Completed& how) {
 void WaitingRequests::end_users(LeaseId adapter, Completed how) {
   if (how.revocation) how.revocation->scope = FailureScope::Adapter;
   const auto is_user = [adapter](const PromptRequest& request) { return uses(request, adapter); };
-  for (auto& [lease, tenancy] : tenancies_) {
-    for (const PromptRequest& request : tenancy.waiting)
+  for (const auto& [lease, tenancy] : tenancies_.busy()) {
+    for (const PromptRequest& request : tenancy->waiting)
       if (is_user(request)) complete(request, how);
-    std::erase_if(tenancy.waiting, is_user);
+    std::erase_if(tenancy->waiting, is_user);
   }
 }
 
@@ -91,12 +93,12 @@ void WaitingRequests::drop_expired(TimePoint now) {
   const auto expired = [now](const PromptRequest& request) {
     return request.deadline && *request.deadline <= now;
   };
-  for (auto& [lease, tenancy] : tenancies_) {
-    for (const PromptRequest& request : tenancy.waiting) {
+  for (const auto& [lease, tenancy] : tenancies_.busy()) {
+    for (const PromptRequest& request : tenancy->waiting) {
       if (expired(request)) complete(request, {.reason = CompletionReason::DeadlineExceeded});
     }
-    std::erase_if(tenancy.waiting, expired);
-    for (const PromptRequest& request : tenancy.waiting) note_deadline(request);
+    std::erase_if(tenancy->waiting, expired);
+    for (const PromptRequest& request : tenancy->waiting) note_deadline(request);
   }
 }
 

@@ -38,8 +38,8 @@ const BlockPool* LeaseBlocks::pool_of(LeaseId lease) const {
 
 std::vector<std::pair<LeaseId, BlockId>> LeaseBlocks::take_released_records() {
   std::vector<std::pair<LeaseId, BlockId>> released;
-  for (auto& [lease, tenancy] : tenancies_) {
-    for (const BlockId block : tenancy.pool.take_released_records())
+  for (const auto& [lease, tenancy] : tenancies_.busy()) {
+    for (const BlockId block : tenancy->pool.take_released_records())
       released.emplace_back(lease, block);
   }
   return released;

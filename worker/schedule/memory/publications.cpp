@@ -103,8 +103,9 @@ const PublishedMatch& Publications::match(Tenancy& tenancy, const Sequence& sequ
   if (best.revision == revision_ && has_windows(best)) return best;
   best = {.revision = revision_};
   const OwnedText text = sequence.owned_text(public_owner());
-  for (const auto& [lease, shared] : tenancies_) {
-    if (!shared.is_shared || shared.published.empty()) continue;
+  for (const LeaseId lease : tenancies_.leases_of(public_owner())) {
+    const Tenancy& shared = tenancies_.at(lease);
+    if (shared.published.empty()) continue;
     std::vector<PrefixId> chain = shared.prefixes.match(text, limits_.tokens_per_block);
     chain.resize(length_with_windows(chain, shared.prefixes.windows(), limits_.window));
     if (chain.size() <= best.chain.size()) continue;

@@ -62,6 +62,10 @@ class LeaseGrowth {
   void grant_swap() { is_swap_denied_ = false; }
   /// The broker refused swap, and has not granted any since.
   bool is_swap_denied() const { return is_swap_denied_; }
+  /// Nothing is wanted, and no refusal of KV blocks counts.
+  bool is_quiet() const {
+    return running_ == 0 && waiting_ == 0 && swap_ == 0 && !denied_ && !awaits_swap_;
+  }
 
   /// In this plan a victim keeps running until it has swap blocks, although KV growth was refused.
   void await_swap(bool awaits) { awaits_swap_ = awaits; }

@@ -49,6 +49,7 @@ void Tenancies::erase(LeaseId lease) {
   Tenancy& tenancy = leases_.at(lease);
   service_.note_end(tenancy);
   const TenantId tenant = tenancy.tenant;
+  busy_.erase(lease);
   leases_.erase(lease);
   tenants_.at(tenant).leases.erase(lease);
   forget_if_unused(tenant);
@@ -129,15 +130,14 @@ std::size_t Tenancies::waiting_of(const TenantId& tenant) const {
 
 std::uint32_t Tenancies::waiting_count() const {
   std::size_t waiting = 0;
-  for (const auto& [lease, tenancy] : leases_) waiting += tenancy.waiting.size();
+  for (const auto& [lease, tenancy] : busy_) waiting += tenancy->waiting.size();
   return static_cast<std::uint32_t>(waiting);
 }
 
 bool Tenancies::has_requests(const TenantAccount& account, bool scavengers) const {
   return std::ranges::any_of(account.leases, [this, scavengers](LeaseId lease) {
     const Tenancy& tenancy = leases_.at(lease);
-    const bool has_any = tenancy.running > 0 || !tenancy.waiting.empty();
-    return tenancy.is_scavenger == scavengers && has_any;
+    return tenancy.is_scavenger == scavengers && tenancy.has_requests();
   });
 }
 
@@ -155,17 +155,22 @@ void Tenancies::settle_active() {
     account.counter = counters_.set_active(id, has_requests(account, false));
     account.scavenger_counter = scavenger_counters_.set_active(id, has_requests(account, true));
   }
+  std::erase_if(busy_, [](const auto& entry) {
+    const Tenancy& tenancy = *entry.second;
+    return !tenancy.has_requests() && tenancy.growth.is_quiet() &&
+           !tenancy.pool.has_released_records();
+  });
 }
 
 std::vector<TenantAccount*> Tenancies::waiting_accounts(bool scavengers) {
-  const auto waits = [this, scavengers](LeaseId lease) {
-    const Tenancy& tenancy = leases_.at(lease);
-    return tenancy.is_scavenger == scavengers && !tenancy.waiting.empty();
-  };
+  for (const auto& [lease, tenancy] : busy_) {
+    tenancy->account->owed = 0;
+    tenancy->account->takes_turn = false;
+  }
   std::vector<TenantAccount*> waiting;
-  for (auto& [id, account] : tenants_) {
-    account.owed = 0;
-    if (std::ranges::any_of(account.leases, waits)) waiting.push_back(&account);
+  for (const auto& [lease, tenancy] : busy_) {
+    if (tenancy->is_scavenger != scavengers || tenancy->waiting.empty()) continue;
+    if (!std::exchange(tenancy->account->takes_turn, true)) waiting.push_back(tenancy->account);
   }
   return waiting;
 }
@@ -175,6 +180,7 @@ std::vector<TenantAccount*> Tenancies::waiting_accounts(bool scavengers) {
 void Tenancies::deny_growth(const GrowthRequest& refused, Errc why) {
   const auto found = leases_.find(refused.lease);
   if (found == leases_.end()) return;
+  note_busy(found->second);
   if (refused.pool == wire::MemoryPool::Swap) {
     found->second.growth.deny_swap();
   } else {
@@ -184,10 +190,10 @@ void Tenancies::deny_growth(const GrowthRequest& refused, Errc why) {
 
 std::vector<GrowthRequest> Tenancies::take_growth_requests() {
   std::vector<GrowthRequest> growth_requests;
-  for (auto& [lease, tenancy] : leases_) {
-    const std::uint32_t wanted = tenancy.growth.take_wanted();
+  for (const auto& [lease, tenancy] : busy_) {
+    const std::uint32_t wanted = tenancy->growth.take_wanted();
     if (wanted > 0) growth_requests.push_back({.lease = lease, .blocks = wanted});
-    const std::uint32_t swap = tenancy.growth.take_swap_wanted();
+    const std::uint32_t swap = tenancy->growth.take_swap_wanted();
     if (swap > 0) growth_requests.push_back({lease, swap, wire::MemoryPool::Swap});
   }
   return growth_requests;

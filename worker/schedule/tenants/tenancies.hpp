@@ -42,6 +42,14 @@ class Tenancies {
   auto end() { return leases_.end(); }
   auto end() const { return leases_.end(); }
 
+  // ---- busy leases
+
+  /// The leases that a tick examines, in the order of their ids: those with requests, a need for
+  /// memory or records to clear. A worker holds thousands of idle leases beside them.
+  const std::map<LeaseId, Tenancy*>& busy() const { return busy_; }
+  /// Call it when a lease gets a request, or wants memory without one.
+  void note_busy(Tenancy& tenancy) { busy_.emplace(tenancy.lease, &tenancy); }
+
   // ---- tenants
 
   /// A quota is kept without a lease until it is withdrawn, because it arrives before the grant.
@@ -70,10 +78,10 @@ class Tenancies {
   // ---- turns
 
   /// Activates the counter of each tenant that has requests, and deactivates the others. Examines
-  /// the tenants that changed since the last call.
+  /// the tenants that changed since the last call. Leases that became idle are no longer busy.
   void settle_active();
   /// Accounts of tenants with requests that wait under scavenger leases, or under others, in the
-  /// order of their ids. Sets `owed` of every account to 0.
+  /// order of the first such leases. Sets `owed` of every account with requests to 0.
   std::vector<TenantAccount*> waiting_accounts(bool scavengers = false);
 
   // ---- growth
@@ -117,6 +125,7 @@ class Tenancies {
 
   std::map<TenantId, TenantAccount> tenants_;
   std::map<LeaseId, Tenancy> leases_;
+  std::map<LeaseId, Tenancy*> busy_;  // into leases_
   TokenCounters counters_;
   TokenCounters scavenger_counters_;          // separate, because a batch gives and takes no credit
   std::set<TenantId> changed_tenants_;        // since the last `take_usage`

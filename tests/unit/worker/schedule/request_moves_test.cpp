@@ -40,6 +40,7 @@ TEST_CASE("request moves: a sequence moves only to another live lease of its ten
 TEST_CASE("request moves: a lease without room asks for growth") {
   Moving test(1);
   CHECK(test.refusal(Moving::kTo) == Errc::PoolExhausted);
+  CHECK(test.tenancies.busy().contains(Moving::kTo));
   CHECK(test.to().growth.take_wanted() == 1);
   CHECK(test.to().pool.held_blocks() == 0);
 }
@@ -62,6 +63,7 @@ TEST_CASE("request moves: a finished move frees the old blocks and reports the r
   CHECK(test.to().pool.held_blocks() == 2);
   CHECK(test.old.running == 0);
   CHECK(test.to().running == 1);
+  CHECK(test.tenancies.busy().contains(Moving::kTo));
   const std::vector<SchedulerEvent> events = test.events.take();
   REQUIRE(events.size() == 1);
   const auto& rebound = std::get<Rebound>(events[0]);

@@ -2,6 +2,7 @@
 #include "worker/schedule/tenants/tenancies.hpp"
 
 #include <catch2/catch.hpp>
+#include <span>
 
 namespace leasehold::testing {
 namespace {
@@ -32,6 +33,7 @@ TEST_CASE("tenancies: blocks and requests of all leases count for their tenant")
   tenancies.at(kFirst).running = 2;
   tenancies.at(kSecond).running = 1;
   tenancies.at(kSecond).waiting.push_back({.tenant = kTenant, .prompt = {1, 2, 3}});
+  tenancies.note_busy(tenancies.at(kSecond));
   CHECK(tenancies.held_by(kTenant) == 3);
   CHECK(tenancies.used_by(kTenant) == 3);
   CHECK(tenancies.running_of(*tenancies.at(kFirst).account) == 3);
@@ -115,6 +117,7 @@ TEST_CASE("tenancies: only tenants with requests have a counter, and wait for a 
   CHECK(tenancies.at(kFirst).account->counter == nullptr);
   CHECK(tenancies.waiting_accounts().empty());
   tenancies.at(kSecond).waiting.push_back({.tenant = kTenant});
+  tenancies.note_busy(tenancies.at(kSecond));
   tenancies.at(kSecond).account->owed = 9;
   tenancies.note_change(kTenant);
   tenancies.settle_active();
@@ -123,6 +126,47 @@ TEST_CASE("tenancies: only tenants with requests have a counter, and wait for a 
   REQUIRE(waiting.size() == 1);
   CHECK(waiting[0] == tenancies.at(kFirst).account);
   CHECK(waiting[0]->owed == 0);
+}
+
+TEST_CASE(
+    "tenancies: a lease is busy while it has requests, wants memory or has records to clear") {
+  Tenancies tenancies = two_leases();
+  Tenancy& lease = tenancies.at(kFirst);
+  const auto is_busy = [&tenancies] {
+    tenancies.settle_active();
+    return tenancies.busy().contains(kFirst);
+  };
+  CHECK_FALSE(is_busy());
+  lease.running = 1;
+  tenancies.note_busy(lease);
+  CHECK(is_busy());
+  lease.running = 0;
+  CHECK_FALSE(is_busy());
+
+  lease.growth.want_for_waiting(2);
+  tenancies.note_busy(lease);
+  CHECK(is_busy());
+  CHECK(tenancies.take_growth_requests().size() == 1);
+  CHECK_FALSE(is_busy());
+  tenancies.deny_growth({.lease = kFirst, .blocks = 2});
+  CHECK(is_busy());
+  lease.growth.forget_denial();
+  CHECK_FALSE(is_busy());
+
+  lease.pool.add_extent(ExtentId{1}, 1);
+  const BlockId block = *lease.pool.take();
+  lease.pool.release_record(std::span(&block, 1));
+  tenancies.note_busy(lease);
+  CHECK(is_busy());
+  CHECK(lease.pool.take_released_records().size() == 1);
+  CHECK_FALSE(is_busy());
+}
+
+TEST_CASE("tenancies: an ended lease is not busy") {
+  Tenancies tenancies = two_leases();
+  tenancies.note_busy(tenancies.at(kFirst));
+  tenancies.erase(kFirst);
+  CHECK(tenancies.busy().empty());
 }
 
 }  // namespace leasehold::testing
