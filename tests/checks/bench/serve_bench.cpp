@@ -133,8 +133,7 @@ Result<Json> measure_serve(const ServeConfig& config) {
     json["shares"] = TRY(measure_served_shares(config.bin_dir, fast_model));
   if (is_wanted(config, "requests"))
     json["requests"] = TRY(measure_requests(config.bin_dir, fast_model));
-  if (is_wanted(config, "tick"))
-    json["tick_us"] = figures_of(measure_tick_us({}), Statistic::Distribution);
+  if (is_wanted(config, "tick")) json["tick"] = measure_tick();
   return Json{{"serve", std::move(json)}};
 }
 

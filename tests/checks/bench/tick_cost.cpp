@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "common/expects.hpp"
 #include "common/random.hpp"
 #include "tests/checks/bench/serve_bench.hpp"
@@ -24,7 +26,7 @@ class LoadedScheduler {
                     .record_blocks = 1,
                     .max_waiting_per_lease = load.waiting,
                     .max_waiting = 4 * load.waiting}) {
-    for (std::uint32_t i = 0; i < load.tenants; ++i) {
+    for (std::uint32_t i = 0; i < load.tenants + load.idle_leases; ++i) {
       scheduler_.set_quota(
           {.tenant = tenant(i), .max_concurrent = load.running, .max_blocks = 1u << 20});
       scheduler_.tenancies().add({.lease = lease(i), .tenant = tenant(i)});
@@ -89,6 +91,18 @@ Samples measure_tick_us(const TickLoad& load) {
     scheduler.refill();
   }
   return samples;
+}
+
+nlohmann::json measure_tick() {
+  const TickLoad load;
+  const Samples usual = measure_tick_us(load);
+  const auto ratio_to_usual = [&usual](const TickLoad& other) {
+    return figure_of(measure_tick_us(other), "schedule") / figure_of(usual, "schedule");
+  };
+  return {{"us", figures_of(usual, Statistic::Distribution)},
+          {"idle_leases_ratio", ratio_to_usual({.idle_leases = 3000})},
+          {"waiting_ratio", ratio_to_usual({.waiting = 8 * load.waiting})},
+          {"schedule_over_commit", figure_of(usual, "schedule") / figure_of(usual, "commit")}};
 }
 
 }  // namespace leasehold::bench
