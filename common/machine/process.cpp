@@ -127,6 +127,10 @@ void use_batch_scheduling() {
   (void)!::nice(kNice);  // on Linux nice is per thread: sched(7)
 }
 
+void give_way() {
+  (void)::sched_yield();
+}
+
 void set_not_dumpable() {
 #if !defined(__SANITIZE_ADDRESS__)  // the leak checker traces its own process
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -60,6 +60,11 @@ bool is_real_time_process();
 /// a deadline. It is not starved. Best effort. Source: sched(7), SCHED_BATCH and nice.
 void use_batch_scheduling();
 
+/// Lets threads run that wait for this core and that the scheduler would choose now. It compares
+/// them with a running thread only when one wakes and at ticks, which may be 4 ms apart, so long
+/// work beside threads with a deadline calls this often. Source: sched_yield(2).
+void give_way();
+
 /// Keeps other processes of the same user from reading this one's memory or descriptors.
 void set_not_dumpable();
 

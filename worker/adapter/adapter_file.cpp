@@ -9,6 +9,7 @@
 #include <ranges>
 
 #include "common/expects.hpp"
+#include "common/machine/process.hpp"
 #include "common/utf8.hpp"
 #include "kernels/model/gguf/gguf_head.hpp"
 #include "worker/adapter/adapter_matrix.hpp"
@@ -229,11 +230,13 @@ Result<std::vector<std::byte>> AdapterFile::read_matrix(const AdapterPiece& piec
   std::vector<std::byte> bytes(matrix.size_bytes());
   TRY(file.read(matrix.offset, bytes));
   TRY(note_read(matrix.offset, bytes));
+  give_way();
   bytes = widened(matrix, std::move(bytes), weight.type);
   if (!is_finite(weight.type, bytes))
     return fail(Errc::FileCorrupt,
                 fmt::format("{}: tensor {} has a value that is infinite or not a number",
                             file.path(), printable_excerpt(matrix.name)));
+  give_way();
   if (piece.half == AdapterHalf::A) return bytes;
   return transposed(bytes, matrix.rows, matrix.columns, block_shape(weight.type).size_bytes,
                     sources_[piece.weight].permuted_head);

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include "common/machine/process.hpp"
+
 namespace leasehold {
 
 Result<std::shared_ptr<AdapterReader>> AdapterReader::open(const AdapterDirectory& directory,
@@ -33,7 +35,10 @@ Result<AdapterSlice> AdapterReader::next() {
 Result<AdapterSlice> AdapterReader::read_slice() {
   AdapterSlice slice;
   slice.bytes.reserve(kSliceBytes);
-  while (piece_ < layout_.pieces.size() && slice.bytes.size() < kSliceBytes) TRY(read_part(slice));
+  while (piece_ < layout_.pieces.size() && slice.bytes.size() < kSliceBytes) {
+    TRY(read_part(slice));
+    give_way();
+  }
   slice.is_last = piece_ == layout_.pieces.size();
   if (slice.is_last) TRY(file_.check_read());
   return slice;

@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "common/expects.hpp"
+#include "common/machine/process.hpp"
 
 namespace leasehold {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 1 << 20;
+/// Read and hashed in about 0.1 ms.
+constexpr std::uint64_t kPieceBytes = 128 << 10;
 
 }  // namespace
 
@@ -43,6 +45,7 @@ Result<void> FilesDigest::read_up_to(const FileBelow& file, std::uint64_t end) {
     TRY(file.read(position_, piece));
     TRY(hash_.add(piece));
     position_ += piece.size();
+    give_way();
   }
   return {};
 }
