@@ -39,7 +39,7 @@ std::size_t min_running(std::uint32_t tenants) {
 /// The threads that run between the flip and the end of a clock. For t_reuse the engine thread is
 /// left out, because the engine's part ends with t_quiet.
 constexpr const char* kEngineThreads[] = {"main", "compute"};
-constexpr const char* kDeliveryThreads[] = {"main", "compute", "io"};
+constexpr const char* kDeliveryThreads[] = {"main", "compute", "tenants"};
 constexpr const char* kUnmapThreads[] = {"io", "unmapper"};
 constexpr const char* kBrokerThreads[] = {"main"};
 constexpr const char* kScrubThreads[] = {"main", "scrubber"};
