@@ -11,7 +11,7 @@ namespace leasehold::neon {
 namespace {
 
 /// Elements of a value whose sums over all positions stay in registers.
-constexpr std::uint32_t kAtOnce = 32;
+constexpr std::uint32_t kElementsAtOnce = 32;
 
 /// Adds elements [d, d + kElements) of the weighted values to the accumulator of a query.
 template <class Kv, std::uint32_t kElements>
@@ -73,8 +73,8 @@ struct Ops {
   static void weigh(const AttentionTile& tile, const WeighRun& run) {
     for (std::uint32_t query = run.first_query; query < run.first_query + run.n_queries; ++query) {
       std::uint32_t d = 0;
-      for (; d + kAtOnce <= tile.value_dim; d += kAtOnce)
-        weigh_elements<Kv, kAtOnce>(tile, run, query, d);
+      for (; d + kElementsAtOnce <= tile.value_dim; d += kElementsAtOnce)
+        weigh_elements<Kv, kElementsAtOnce>(tile, run, query, d);
       for (; d + kWidth <= tile.value_dim; d += kWidth)
         weigh_elements<Kv, kWidth>(tile, run, query, d);
       for (; d < tile.value_dim; ++d) {
