@@ -11,10 +11,10 @@
 namespace leasehold::bench {
 namespace {
 
-constexpr std::uint32_t kContext = 512;
-constexpr std::uint32_t kPromptTokens = 32;
-constexpr std::uint32_t kMostTextTokens = 128;
-constexpr TimePoint kNow{1};
+constexpr std::uint32_t kTickContext = 512;
+constexpr std::uint32_t kTickPromptTokens = 32;
+constexpr std::uint32_t kMostTickTextTokens = 128;
+constexpr TimePoint kTickTime{1};
 
 class LoadedScheduler {
  public:
@@ -22,7 +22,7 @@ class LoadedScheduler {
       : load_(load),
         scheduler_({.max_batch_size = load.running,
                     .token_budget = 4 * load.running,
-                    .max_context = kContext,
+                    .max_context = kTickContext,
                     .record_blocks = 1,
                     .max_waiting_per_lease = load.waiting,
                     .max_waiting = 4 * load.waiting}) {
@@ -30,7 +30,7 @@ class LoadedScheduler {
       scheduler_.set_quota(
           {.tenant = tenant(i), .max_concurrent = load.running, .max_blocks = 1u << 20});
       scheduler_.tenancies().add({.lease = lease(i), .tenant = tenant(i)});
-      scheduler_.blocks().add_extent(lease(i), ExtentId{i + 1}, kContext);
+      scheduler_.blocks().add_extent(lease(i), ExtentId{i + 1}, kTickContext);
     }
     refill();
   }
@@ -43,14 +43,15 @@ class LoadedScheduler {
           {.tenant = tenant(i),
            .lease = lease(i),
            .engine_request_id = RequestId{fmt::format("req-{}", next_)},
-           .prompt = std::vector<TokenId>(kPromptTokens, static_cast<TokenId>(next_)),
-           .max_emitted_tokens = static_cast<std::uint32_t>(1 + random_.below(kMostTextTokens))});
+           .prompt = std::vector<TokenId>(kTickPromptTokens, static_cast<TokenId>(next_)),
+           .max_emitted_tokens =
+               static_cast<std::uint32_t>(1 + random_.below(kMostTickTextTokens))});
       expects(submitted.has_value(), "the queue holds the waiting requests");
     }
   }
 
   StepPlan schedule() {
-    scheduler_.admit(kNow);
+    scheduler_.admit(kTickTime);
     return scheduler_.plan();
   }
 
