@@ -58,6 +58,8 @@ struct DotTile {
   /// What the next tile reads. Dots request it from memory; an invalid address does no harm.
   const std::byte* next = nullptr;
   std::size_t next_bytes = 0;
+  /// Inputs that are multiplied with the same rows afterwards; null if there are none.
+  const float* next_x[kDotInputGroup] = {};
 };
 /// The product of weight row o and input i is [o / kDotOutputGroup][i][o % kDotOutputGroup].
 using DotProducts = float[kDotOutputs / kDotOutputGroup][kDotInputs][kDotOutputGroup];

@@ -7,6 +7,7 @@
 #include "kernels/cpu/amx/support.hpp"
 #include "kernels/cpu/avx2/attention.hpp"
 #include "kernels/cpu/avx2/dequantize.hpp"
+#include "kernels/cpu/avx2/dots.hpp"
 #include "kernels/cpu/avx2/int8.hpp"
 #include "kernels/cpu/avx2/low_rank.hpp"
 #include "kernels/cpu/avx2/recurrence.hpp"
@@ -28,7 +29,7 @@ namespace {
 constexpr RowKernels kAvx2{.dequantize_row = avx2::dequantize_row,
                            .dot_tile = avx2::dot_tile,
                            .dot_tile_outputs = kDotOutputGroup,
-                           .dot_tile_macs = 300'000,
+                           .dot_tile_macs = 320'000,
                            .round_row = avx2::round_row,
                            .dot_groups_int8 = avx2::dot_groups_int8,
                            .store_dots = scalar::store_dots,

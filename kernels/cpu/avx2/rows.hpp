@@ -11,8 +11,6 @@
 
 namespace leasehold::avx2 {
 
-[[gnu::target("avx2,fma,f16c")]] void dot_tile(const DotTile& tile, DotProducts& out);
-
 [[gnu::target("avx2,fma,f16c")]] void rms_norm_row(const NormRow& row);
 
 [[gnu::target("avx2,fma,f16c")]] void swiglu(Activation activation, float* gate, const float* up,

@@ -36,6 +36,11 @@ struct DotTileCase {
     const std::size_t row_bytes = std::size_t{n_in} * block_shape(type).size_bytes;
     for (std::uint32_t o = 0; o < n_outputs; ++o) tile.weights[o] = weights.data() + o * row_bytes;
     for (std::uint32_t i = 0; i < n_inputs; ++i) tile.x[i] = x.data() + std::size_t{i} * n_in;
+    if (n_outputs % 2 == 0) return tile;
+    // Requests change no bit.
+    tile.next = weights.data();
+    tile.next_bytes = n_outputs * row_bytes;
+    std::ranges::fill(tile.next_x, x.data());
     return tile;
   }
 
