@@ -134,13 +134,6 @@ std::uint32_t Tenancies::waiting_count() const {
   return static_cast<std::uint32_t>(waiting);
 }
 
-bool Tenancies::has_requests(const TenantAccount& account, bool scavengers) const {
-  return std::ranges::any_of(account.leases, [this, scavengers](LeaseId lease) {
-    const Tenancy& tenancy = leases_.at(lease);
-    return tenancy.is_scavenger == scavengers && tenancy.has_requests();
-  });
-}
-
 // ---------------------------------------------------------------------------------------- turns
 
 void Tenancies::settle_active() {
@@ -152,8 +145,14 @@ void Tenancies::settle_active() {
       continue;
     }
     TenantAccount& account = found->second;
-    account.counter = counters_.set_active(id, has_requests(account, false));
-    account.scavenger_counter = scavenger_counters_.set_active(id, has_requests(account, true));
+    const auto has_requests = [&](bool scavengers) {
+      return std::ranges::any_of(account.leases, [this, scavengers](LeaseId lease) {
+        const Tenancy& tenancy = leases_.at(lease);
+        return tenancy.is_scavenger == scavengers && tenancy.has_requests();
+      });
+    };
+    account.counter = counters_.set_active(id, has_requests(false));
+    account.scavenger_counter = scavenger_counters_.set_active(id, has_requests(true));
   }
   std::erase_if(busy_, [](const auto& entry) {
     const Tenancy& tenancy = *entry.second;

@@ -120,7 +120,6 @@ class Tenancies {
   PrefixCounters prefix_counters() const { return service_.prefix_counters(leases_); }
 
  private:
-  bool has_requests(const TenantAccount& account, bool scavengers) const;
   void forget_if_unused(const TenantId& id);
 
   std::map<TenantId, TenantAccount> tenants_;
