@@ -33,8 +33,9 @@ inline void check_swap_conservation(const Tenancy& tenancy) {
           "one is lost");
 }
 
-/// Throws std::logic_error when a block is lost, belongs to two sequences without being cached, or
-/// when an entry is not referenced by exactly the sequences that use it.
+/// Throws std::logic_error when a lease with work is not busy, a block is lost, belongs to two
+/// sequences without being cached, or when an entry is not referenced by exactly the sequences that
+/// use it.
 inline void check_block_conservation(const Scheduler& scheduler) {
   std::map<LeaseId, std::set<BlockId>> held;
   std::map<LeaseId, std::map<PrefixId, std::uint32_t>> references;

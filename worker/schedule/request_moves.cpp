@@ -87,6 +87,7 @@ void RequestMoves::finish(Move move, Duration since_call) {
 void RequestMoves::drop(Move move) {
   Tenancy& fresh = tenancies_.at(move.to);
   move.blocks.free(fresh.pool, fresh.prefixes);
+  tenancies_.note_busy(fresh);  // a record may have been released
 }
 
 }  // namespace leasehold

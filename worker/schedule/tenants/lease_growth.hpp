@@ -62,7 +62,7 @@ class LeaseGrowth {
   void grant_swap() { is_swap_denied_ = false; }
   /// The broker refused swap, and has not granted any since.
   bool is_swap_denied() const { return is_swap_denied_; }
-  /// Nothing is wanted, and no refusal of KV blocks counts.
+  /// Nothing is wanted, no refusal of KV blocks counts, and no victim awaits swap.
   bool is_quiet() const {
     return running_ == 0 && waiting_ == 0 && swap_ == 0 && !denied_ && !awaits_swap_;
   }

@@ -47,7 +47,7 @@ class Tenancies {
   /// The leases that a tick examines, in the order of their ids: those with requests, a need for
   /// memory or records to clear. A worker holds thousands of idle leases beside them.
   const std::map<LeaseId, Tenancy*>& busy() const { return busy_; }
-  /// Call it when a lease gets a request, or wants memory without one.
+  /// Call it when a lease gets a request, or wants memory or releases a record without one.
   void note_busy(Tenancy& tenancy) { busy_.emplace(tenancy.lease, &tenancy); }
 
   // ---- tenants
@@ -78,7 +78,8 @@ class Tenancies {
   // ---- turns
 
   /// Activates the counter of each tenant that has requests, and deactivates the others. Examines
-  /// the tenants that changed since the last call. Leases that became idle are no longer busy.
+  /// the tenants that changed since the last call, and the busy leases. Those that became idle are
+  /// no longer busy.
   void settle_active();
   /// Accounts of tenants with requests that wait under scavenger leases, or under others, in the
   /// order of the first such leases. Sets `owed` of every account with requests to 0.

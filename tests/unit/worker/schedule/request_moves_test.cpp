@@ -88,6 +88,7 @@ TEST_CASE("request moves: an abandoned move frees the new blocks only") {
   REQUIRE(move);
   test.moves.drop(std::move(*move));
   CHECK(test.to().pool.held_blocks() == 0);
+  CHECK(test.tenancies.busy().contains(Moving::kTo));
   CHECK(test.old.pool.held_blocks() == 2);
   CHECK(test.sequence.request.lease == test.old.lease);
   CHECK(test.events.take().empty());
