@@ -25,7 +25,7 @@ class EngineLoop {
     std::function<void(StepReport)> on_report;
     std::function<void(std::vector<GrowthRequest>)> on_growth;
     /// No request is left under these draining leases. Called after the `on_report` that reports
-    /// the ends of their last requests.
+    /// the ends of their last requests; up to 10 ms later while others run.
     std::function<void(std::vector<LeaseId>)> on_drained;
     /// Called with the tenants' usage of divided quotas after every step that changed it.
     std::function<void(std::vector<wire::TenantUsage>)> on_usage = {};

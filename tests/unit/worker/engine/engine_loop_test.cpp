@@ -156,6 +156,20 @@ TEST_CASE("engine loop: a draining lease is reported after the end of its last r
   REQUIRE(fixture.ends.size() == 1);
 }
 
+TEST_CASE("engine loop: a drained lease is reported while another text goes on") {
+  LoopFixture fixture(never);
+  fixture.waits_for_drain = true;
+  const PromptRequest other = fixture.request();
+  const LeaseId draining = fixture.rig.grant("u");
+  REQUIRE(fixture.rig.submit(other));
+  REQUIRE(fixture.rig.submit(fixture.rig.request("u", draining, "s", other.prompt, 1)));
+  fixture.rig.set_drain_deadline(draining, fixture.rig.clock().now() + std::chrono::hours(1));
+  fixture.on_note = [&] { fixture.rig.clock().advance(std::chrono::milliseconds(20)); };
+  fixture.run();
+  CHECK(fixture.drained == std::vector{draining});
+  CHECK(fixture.ends.size() == 1);
+}
+
 TEST_CASE("engine loop: a request continues after its lost weights are restored") {
   int asked = 0;
   LoopFixture fixture([&](LoopFixture& self) -> Result<void> {
