@@ -59,7 +59,7 @@ struct Operands {
   }
 };
 
-/// Requests of a tile with few inputs: the next rows.
+/// Requests of a tile with few inputs: those of the next rows.
 class RowsAhead {
  public:
   RowsAhead(const DotTile& tile, std::uint32_t passes) : next_(tile, passes, tile.n_inputs == 1) {}
@@ -70,8 +70,8 @@ class RowsAhead {
   NextRows next_;
 };
 
-/// Requests of a tile with many inputs: a line of later inputs with each step of 32 elements and,
-/// if kRows, as many bytes of the next rows as steps share. The L2 cache is slow with bursts.
+/// Requests of a tile with many inputs. Each step of 32 elements requests one line of a later input
+/// and, if kRows, its share of the next rows, because the L2 cache is slow with bursts.
 template <bool kRows>
 class LinesAhead {
  public:
