@@ -32,8 +32,8 @@ struct ServeConfig {
 
 /// {"serve": {"arithmetic" (the one that ran "streams" or "prefix"), "streams": {"inter_token_us":
 /// {"calm": {…}, "long_prompt": {…}, "p99_ratio"}, "first_token_s": {"alone", "beside_streams",
-/// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick_us": {"schedule":
-/// {…}, "commit": {…}}, "requests": {…}}}: "streams" has the times between two tokens of a stream,
+/// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick": (measure_tick),
+/// "requests": {…}}}: "streams" has the times between two tokens of a stream,
 /// with and without the prompt, and medians of the time to the prompt's first token. One core is
 /// left to the clients. Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_serve(const ServeConfig& config);
@@ -88,7 +88,8 @@ struct TickLoad {
   std::uint32_t ticks = 2000;
 };
 
-/// CPU times in µs of a tick of the scheduler without an engine: "schedule" is `admit` and `plan`;
+/// CPU times in µs of a tick of the scheduler without an engine: "schedule" is `admit`, `plan` and
+/// what the engine then takes;
 /// "commit" is the commits, which hash full blocks, and the events. Each tick ends some texts of 1
 /// to 128 tokens, which waiting requests replace. As many new requests arrive outside the measured
 /// time. No two texts are equal.

@@ -52,7 +52,10 @@ class LoadedScheduler {
 
   StepPlan schedule() {
     scheduler_.admit(kTickTime);
-    return scheduler_.plan();
+    StepPlan plan = scheduler_.plan();
+    (void)scheduler_.blocks().take_released_records();
+    (void)scheduler_.tenancies().take_growth_requests();
+    return plan;
   }
 
   void commit(const StepPlan& plan) {
