@@ -62,7 +62,7 @@ void use_batch_scheduling();
 
 /// Lets threads run that wait for this core and that the scheduler would choose now. It compares
 /// them with a running thread only when one wakes and at ticks, which may be 4 ms apart, so long
-/// work beside threads with a deadline calls this often. Source: sched_yield(2).
+/// work beside urgent threads calls this often. Seen with Linux 6.18. Source: sched_yield(2).
 void give_way();
 
 /// Keeps other processes of the same user from reading this one's memory or descriptors.
