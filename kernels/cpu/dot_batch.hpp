@@ -18,7 +18,10 @@ void dot_batch(const RowKernels& kernels, DotTile& tile, Span32 batch, RowOf&& r
   DotProducts dots;
   for (std::uint32_t first = batch.begin; first < batch.end; first += kDotInputs) {
     tile.n_inputs = std::min(kDotInputs, batch.end - first);
-    for (std::uint32_t i = 0; i < tile.n_inputs; ++i) tile.x[i] = row_of(first + i);
+    for (std::uint32_t i = 0; i < tile.n_inputs; ++i) {
+      const bool is_known = first != batch.begin && i < kDotInputGroup;
+      tile.x[i] = is_known ? tile.next_x[i] : row_of(first + i);
+    }
     for (std::uint32_t i = 0; i < kDotInputGroup; ++i)
       tile.next_x[i] =
           first + kDotInputs + i < batch.end ? row_of(first + kDotInputs + i) : nullptr;
