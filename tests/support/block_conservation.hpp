@@ -59,12 +59,9 @@ inline void check_block_conservation(const Scheduler& scheduler) {
   }
   for (const auto& [lease, tenancy] : scheduler.tenancies())
     reference_text(lease, tenancy.published);
-  for (const auto& [lease, tenancy] : scheduler.tenancies()) {
-    const bool is_idle = !tenancy.has_requests() && tenancy.growth.is_quiet() &&
-                         !tenancy.pool.has_released_records();
-    require(is_idle || scheduler.tenancies().busy().contains(lease), lease,
+  for (const auto& [lease, tenancy] : scheduler.tenancies())
+    require(tenancy.is_idle() || scheduler.tenancies().busy().contains(lease), lease,
             "the lease has work, and ticks do not examine it");
-  }
   for (const SwapTransfer& transfer : scheduler.transfers()) {
     if (transfer.state_of.value == 0) continue;
     const LeaseId lease = transfer.sequence->request.lease;

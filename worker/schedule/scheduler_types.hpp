@@ -192,6 +192,10 @@ struct Tenancy {
   LeaseGrowth growth;
 
   bool has_requests() const { return running > 0 || !waiting.empty(); }
+  /// A tick has nothing to do for the lease.
+  bool is_idle() const {
+    return !has_requests() && growth.is_quiet() && !pool.has_released_records();
+  }
   /// Blocks that the lease can take without growth.
   std::uint32_t available_blocks() const { return pool.free_blocks() + prefixes.unused(); }
   /// Blocks that sequences use: neither free nor only cached.

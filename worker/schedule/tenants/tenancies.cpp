@@ -154,11 +154,7 @@ void Tenancies::settle_active() {
     account.counter = counters_.set_active(id, has_requests(false));
     account.scavenger_counter = scavenger_counters_.set_active(id, has_requests(true));
   }
-  std::erase_if(busy_, [](const auto& entry) {
-    const Tenancy& tenancy = *entry.second;
-    return !tenancy.has_requests() && tenancy.growth.is_quiet() &&
-           !tenancy.pool.has_released_records();
-  });
+  std::erase_if(busy_, [](const auto& entry) { return entry.second->is_idle(); });
 }
 
 std::vector<TenantAccount*> Tenancies::waiting_accounts(bool scavengers) {
