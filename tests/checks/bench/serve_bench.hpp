@@ -33,9 +33,9 @@ struct ServeConfig {
 /// {"serve": {"arithmetic" (the one that ran "streams" or "prefix"), "streams": {"inter_token_us":
 /// {"calm": {…}, "long_prompt": {…}, "p99_ratio"}, "first_token_s": {"alone", "beside_streams",
 /// "ratio"}, …}, "prefix_hit": {…}, "stalled_index": {…}, "shares": {…}, "tick": (measure_tick),
-/// "requests": {…}}}: "streams" has the times between two tokens of a stream,
-/// with and without the prompt, and medians of the time to the prompt's first token. One core is
-/// left to the clients. Errors: those of System::start and TenantPool.
+/// "requests": {…}}}: "streams" has the times between two tokens of a stream, with and without the
+/// prompt, and medians of the time to the prompt's first token. One core is left to the clients.
+/// Errors: those of System::start and TenantPool.
 Result<nlohmann::json> measure_serve(const ServeConfig& config);
 
 /// Measures how much of the time to the first token a cached beginning of a prompt saves.
@@ -89,10 +89,9 @@ struct TickLoad {
 };
 
 /// CPU times in µs of a tick of the scheduler without an engine: "schedule" is `admit`, `plan` and
-/// what the engine then takes;
-/// "commit" is the commits, which hash full blocks, and the events. Each tick ends some texts of 1
-/// to 128 tokens, which waiting requests replace. As many new requests arrive outside the measured
-/// time. No two texts are equal.
+/// what the engine then takes; "commit" is the commits, which hash full blocks, and the events.
+/// Each tick ends some texts of 1 to 128 tokens, which waiting requests replace. As many new
+/// requests arrive outside the measured time. No two texts are equal.
 Samples measure_tick_us(const TickLoad& load);
 
 /// {"us", "idle_leases_ratio", "waiting_ratio", "schedule_over_commit"}: the distribution of the
