@@ -46,3 +46,16 @@ absolute_paths() {
     shift
   done
 }
+
+# refuse_unknown_options NAME SOURCE...
+# Exits with 2 if `arguments` contains an option that appears in no SOURCE, a file or a folder of the
+# program's sources. To be called before the build, which takes minutes.
+refuse_unknown_options() {
+  local program=$1 argument option
+  for argument in "${arguments[@]}"; do
+    option=${argument%%=*}
+    [[ $option != --* || $option =~ ^--(help|man|version)$ ]] ||
+      grep -qrF --include=*.cpp --include=*.py -e "\"$option\"" -e "\"!$option\"" "${@:2}" ||
+      { echo "$program: there is no option $option; --help lists them" >&2; exit 2; }
+  done
+}
