@@ -25,6 +25,8 @@ std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& rand
       return left;
     case Chunking::Sixteens:
       return std::min(left, 16u);
+    case Chunking::Halves:
+      return (left + 1) / 2;
     case Chunking::Random:
       return std::min(left, static_cast<std::uint32_t>(1 + random.below(20)));
   }
@@ -59,7 +61,7 @@ void choose_adapters(LocalModel& model, const Variant& variant) {
 }  // namespace
 
 std::string describe(const Variant& variant) {
-  constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "random"};
+  constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "halves", "random"};
   return fmt::format(
       "{} threads={} kv={} arithmetic={} batch={} batch_index={} chunks={} blocks={} seed={} "
       "beside_adapters={} has_adapter={}",

@@ -10,8 +10,9 @@
 
 namespace leasehold::testing {
 
-/// How a prompt is divided into steps.
-enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Random };
+/// How a prompt is divided into steps. With Halves each step takes half of what is left: many rows,
+/// few, and at the end one.
+enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Halves, Random };
 
 struct Variant {
   LocalPlacement* placement = nullptr;  ///< A card; null: the host, with the next three.
