@@ -3,6 +3,7 @@ option(LEASEHOLD_BUILD_TESTS "Build the test programs" ON)
 option(LEASEHOLD_WARNINGS_AS_ERRORS "Treat every compiler warning as an error" OFF)
 option(LEASEHOLD_CUDA "Build the CUDA backend when nvcc is found" ON)
 set(LEASEHOLD_SANITIZE "" CACHE STRING "Sanitizers, as given to -fsanitize= (empty for none)")
+set(LEASEHOLD_OPTIMISE "" CACHE STRING "Compile options of targets with the precompiled header network")
 option(LEASEHOLD_FUZZ "Build the libFuzzer targets" OFF)
 
 # Whether the CPU that the build is for has the SIMD paths; other CPUs use plain C++.

@@ -7,7 +7,8 @@
 #       Warnings, rounding and sanitizers, without include directories.
 #   leasehold_program(NAME SOURCES … LINKS …)
 #       Program in <build>/bin.
-#       A folder of tests may set LEASEHOLD_OPTIMISE for its libraries and programs.
+#       LEASEHOLD_OPTIMISE: more options for libraries and programs that use the precompiled header
+#       network. A folder may set others than the preset.
 #   leasehold_test(NAME LABEL … SOURCES … LINKS … [TIMEOUT seconds] [FAKE_CUDA] [OPTIMISED]
 #                  [ENVIRONMENT NAME=value …])
 #       Catch2 program with one ctest case per TEST_CASE. Always a unity build. The target tests_LABEL
@@ -104,7 +105,9 @@ function(leasehold_optimise target)
     target_compile_options(${target} PRIVATE -O0)
   else()
     leasehold_precompile(${target} ${LEASEHOLD_PRECOMPILED})
-    target_compile_options(${target} PRIVATE ${LEASEHOLD_OPTIMISE})
+    if(LEASEHOLD_PRECOMPILED STREQUAL network)
+      target_compile_options(${target} PRIVATE ${LEASEHOLD_OPTIMISE})
+    endif()
   endif()
 endfunction()
 
