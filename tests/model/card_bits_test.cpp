@@ -27,9 +27,9 @@ std::string digest_on_card(const std::string& model, Arithmetic arithmetic, KvTy
 
 std::string architecture_digest_on_card(const ExpectedBits& row, Chunking chunking) {
   CardModel card(exact(GraphUse::Gated));
-  return bits_digest(compute_logits(
-      architecture_model(row.model), matrix_text_below(kFewestTokens, kExactTokens),
-      {.placement = &card, .arithmetic = arithmetic_of(row), .chunking = chunking}));
+  return bits_digest(
+      compute_logits(architecture_model(row.model), matrix_text_below(kFewestTokens, kExactTokens),
+                     {.placement = &card, .arithmetic = arithmetic_of(row), .chunking = chunking}));
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ TEST_CASE("card bits: in int8 batches, chunks, graphs and blocks in any order ch
                     .kv_type = kTypes[i % std::size(kTypes)],
                     .arithmetic = Arithmetic::Int8,
                     .batch = static_cast<std::uint32_t>(1 + random.below(6)),
-                    .chunking = static_cast<Chunking>(random.below(4)),
+                    .chunking = static_cast<Chunking>(random.below(kChunkings)),
                     .scattered = random.below(2) == 0,
                     .seed = i + 1};
     variant.batch_index = static_cast<std::uint32_t>(random.below(variant.batch));
@@ -104,15 +104,13 @@ TEST_CASE("card bits: with adapters, and beside rows with adapters, in one step 
 }
 
 TEST_CASE("card bits: every architecture has the CPU's committed bits") {
-  const ExpectedBits row = GENERATE(
-      from_range(std::begin(kExpectedArchitectureBits), std::end(kExpectedArchitectureBits)));
+  const ExpectedBits row = GENERATE(from_range(expected_architectures()));
   CAPTURE(row.model);
-  CHECK(architecture_digest_on_card(row, Chunking::Halves) == row.kv_f16);
+  CHECK(architecture_digest_on_card(row, Chunking::Halving) == row.kv_f16);
 }
 
 TEST_CASE("card bits: every architecture has the same bits in one step and in graphs", "[.long]") {
-  const ExpectedBits row = GENERATE(
-      from_range(std::begin(kExpectedArchitectureBits), std::end(kExpectedArchitectureBits)));
+  const ExpectedBits row = GENERATE(from_range(expected_architectures()));
   CAPTURE(row.model);
   for (const Chunking chunking : {Chunking::Whole, Chunking::OneByOne})
     CHECK(architecture_digest_on_card(row, chunking) == row.kv_f16);

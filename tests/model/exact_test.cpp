@@ -15,8 +15,7 @@ constexpr std::uint32_t kContext = 256;  // of the computation in doubles
 }  // namespace
 
 TEST_CASE("model: every architecture agrees with an exact computation") {
-  const ExpectedBits row = GENERATE(
-      from_range(std::begin(kExpectedArchitectureBits), std::end(kExpectedArchitectureBits)));
+  const ExpectedBits row = GENERATE(from_range(expected_architectures()));
   const std::string model = architecture_model(row.model);
   CAPTURE(row.model);
   REQUIRE_FALSE(model.empty());
@@ -36,8 +35,7 @@ TEST_CASE("model: every architecture agrees with an exact computation") {
 }
 
 TEST_CASE("model: every architecture has the committed bits in any batch, chunk and path") {
-  const ExpectedBits row = GENERATE(
-      from_range(std::begin(kExpectedArchitectureBits), std::end(kExpectedArchitectureBits)));
+  const ExpectedBits row = GENERATE(from_range(expected_architectures()));
   const auto digest = [&](Variant variant) {
     variant.arithmetic = arithmetic_of(row);
     return bits_digest(compute_logits(architecture_model(row.model),

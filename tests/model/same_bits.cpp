@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <stdexcept>
 
 #include "common/hex.hpp"
@@ -25,7 +26,7 @@ std::uint32_t chunk_of(Chunking chunking, std::uint32_t left, SeededRandom& rand
       return left;
     case Chunking::Sixteens:
       return std::min(left, 16u);
-    case Chunking::Halves:
+    case Chunking::Halving:
       return (left + 1) / 2;
     case Chunking::Random:
       return std::min(left, static_cast<std::uint32_t>(1 + random.below(20)));
@@ -61,7 +62,8 @@ void choose_adapters(LocalModel& model, const Variant& variant) {
 }  // namespace
 
 std::string describe(const Variant& variant) {
-  constexpr std::string_view kChunkings[] = {"one by one", "whole", "sixteens", "halves", "random"};
+  constexpr std::string_view kNames[] = {"one by one", "whole", "sixteens", "halving", "random"};
+  static_assert(std::size(kNames) == kChunkings);
   return fmt::format(
       "{} threads={} kv={} arithmetic={} batch={} batch_index={} chunks={} blocks={} seed={} "
       "beside_adapters={} has_adapter={}",
@@ -69,7 +71,7 @@ std::string describe(const Variant& variant) {
       : variant.reference          ? "reference"
                                    : name(variant.simd),
       variant.threads, name(variant.kv_type), name(variant.arithmetic), variant.batch,
-      variant.batch_index, kChunkings[static_cast<std::size_t>(variant.chunking)],
+      variant.batch_index, kNames[static_cast<std::size_t>(variant.chunking)],
       variant.scattered ? "scattered" : "in order", variant.seed, variant.beside_adapters,
       variant.has_adapter);
 }

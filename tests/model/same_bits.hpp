@@ -10,9 +10,10 @@
 
 namespace leasehold::testing {
 
-/// How a prompt is divided into steps. With Halves each step takes half of what is left: many rows,
-/// few, and at the end one.
-enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Halves, Random };
+/// How a prompt is divided into steps. With Halving each step takes half of what is left: many
+/// rows, few, and at the end one.
+enum class Chunking : std::uint8_t { OneByOne, Whole, Sixteens, Halving, Random };
+inline constexpr std::uint64_t kChunkings = 5;
 
 struct Variant {
   LocalPlacement* placement = nullptr;  ///< A card; null: the host, with the next three.

@@ -23,7 +23,7 @@ Variant random_variant(std::uint64_t seed) {
   const bool is_slow = variant.reference || variant.simd == SimdPath::Scalar;
   variant.batch = static_cast<std::uint32_t>(1 + random.below(is_slow ? 6 : 64));
   variant.batch_index = static_cast<std::uint32_t>(random.below(variant.batch));
-  variant.chunking = static_cast<Chunking>(random.below(4));
+  variant.chunking = static_cast<Chunking>(random.below(kChunkings));
   variant.scattered = random.below(2) == 0;
   return variant;
 }

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "kernels/model/record_size.hpp"
+#include "tests/support/generated_model.hpp"
 #include "tests/support/test_paths.hpp"
 
 using namespace leasehold;
@@ -66,9 +67,12 @@ TEST_CASE("plan: the layers of multi-token prediction need no memory, and the pl
 }
 
 TEST_CASE("plan: latent attention keeps its rank and its rotated elements of a token") {
+  const testing::Family family = testing::family_named("deepseek2, direct queries, yarn");
+  const testing::GeneratedModel model(family);
   PlanRequest request = request_of(1, 64);
-  request.model = test_data_path("models-2026/tiny-deepseek2-f32.gguf");
-  CHECK(plan_capacity(request, kMemory).value().kv_bytes_per_token == 4 * (32 + 16) * 2);
+  request.model = model.path();
+  CHECK(plan_capacity(request, kMemory).value().kv_bytes_per_token ==
+        family.layers * (family.latent_rank + family.rope_dim) * 2);
 }
 
 TEST_CASE("plan: a draft model needs its weights, and keys, values and states of every text") {
