@@ -125,6 +125,13 @@ FakeHost& cell_runner(FakeHost& a, FakeHost& b) {
   return a.running() == 1 ? a : b;
 }
 
+/// A host that joins after the listing is reported by the watch, which has begun then. Before, the
+/// gateway leaves a member that hangs because its call times out.
+void wait_for_watch(GatewayProcess& gateway, CellOfTest& cell, FakeHost& later) {
+  cell.join("later", later);
+  REQUIRE(eventually([&] { return gateway.logs("name=later"); }));
+}
+
 }  // namespace
 
 TEST_CASE("gateway: it serves with the hosts of a cell as they join, drain and leave") {
@@ -236,6 +243,8 @@ TEST_CASE("gateway: a watch whose member of etcd hangs begins again at another m
                                           cell.etcd.address());
   GatewayProcess gateway({}, {"--cell", cell.file});
   REQUIRE(gateway.has_health(200));
+  FakeHost later("later");
+  wait_for_watch(gateway, cell, later);
   member.hang();
   cell.beat("a", a.address(), {});  // the watch does not report it
   cell.join("b", b);
@@ -258,6 +267,8 @@ TEST_CASE("gateway: a watch that misses the deletion of any host begins again") 
   GatewayProcess gateway({}, {"--cell", cell.file});
   for (const char* name : {"name=a", "name=b"})
     REQUIRE(eventually([&] { return gateway.logs(name); }));
+  FakeHost later("later");
+  wait_for_watch(gateway, cell, later);
   member.hang();
   cell.etcd.erase(host_key_of("b"));  // not the host that has been silent for longest
   INFO(gateway.log());
