@@ -1,6 +1,7 @@
 /// What a hostile run observed. The judge reads nothing else.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,6 +79,17 @@ struct HostileRecord : runner::Record {
   bool has_other_users = false;
   int broker_nice = 0, worker_nice = 0;  ///< Nice values that the kernel granted.
   bool worker_kept_link = false;         ///< The worker never lost the connection to the broker.
+
+  /// True if the attack ran and at least one of its connections was accepted.
+  bool was_made(const std::string& attack) const {
+    const auto found = attacks.find(attack);
+    return found != attacks.end() && found->second.runs > 0 &&
+           found->second.connections > found->second.refused_connections;
+  }
+  bool was_every_attack_made() const {
+    return std::ranges::all_of(expected_attacks,
+                               [this](const std::string& attack) { return was_made(attack); });
+  }
 };
 
 }  // namespace leasehold::soak
