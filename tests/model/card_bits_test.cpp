@@ -16,20 +16,25 @@ cuda::CudaOptions exact(GraphUse graphs) {
   return {.rows = cuda::RowArithmetic::Floats, .graphs = graphs, .segment_layers = 2};
 }
 
-/// The digest of the matrix's text on the card, in one step or as decode steps in graphs.
+/// The digest of a text on the card, whose decode steps are graphs.
+std::string digest_on_card(const std::string& model, const std::vector<TokenId>& text,
+                           Variant variant) {
+  CardModel card(exact(GraphUse::Gated));
+  variant.placement = &card;
+  return bits_digest(compute_logits(model, text, variant));
+}
+
+/// Of the matrix's text.
 std::string digest_on_card(const std::string& model, Arithmetic arithmetic, KvType kv_type,
                            Chunking chunking) {
-  CardModel card(exact(GraphUse::Gated));
-  return bits_digest(compute_logits(
-      model, matrix_text(kMatrixTokens),
-      {.placement = &card, .kv_type = kv_type, .arithmetic = arithmetic, .chunking = chunking}));
+  return digest_on_card(model, matrix_text(kMatrixTokens),
+                        {.kv_type = kv_type, .arithmetic = arithmetic, .chunking = chunking});
 }
 
 std::string architecture_digest_on_card(const ExpectedBits& row, Chunking chunking) {
-  CardModel card(exact(GraphUse::Gated));
-  return bits_digest(
-      compute_logits(architecture_model(row.model), matrix_text_below(kFewestTokens, kExactTokens),
-                     {.placement = &card, .arithmetic = arithmetic_of(row), .chunking = chunking}));
+  return digest_on_card(architecture_model(row.model),
+                        matrix_text_below(kFewestTokens, kExactTokens),
+                        {.arithmetic = arithmetic_of(row), .chunking = chunking});
 }
 
 }  // namespace
