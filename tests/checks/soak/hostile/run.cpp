@@ -28,8 +28,8 @@ constexpr Duration kTextTimeout = std::chrono::minutes(3);
 constexpr Duration kEndTimeout = std::chrono::seconds(30);
 constexpr Duration kFreeTimeout = std::chrono::seconds(60);
 constexpr Duration kWarmUp = std::chrono::seconds(2);
-constexpr std::uint32_t kLongerSeconds = 40;
-constexpr std::uint32_t kLongerWindow = 4;  // seconds
+/// On a busy machine some attacks need longer than the run was to last. In seconds.
+constexpr std::uint32_t kLongerSeconds = 40, kLongerStep = 4;
 /// Pause between two windows, so that work left by the last one ends.
 constexpr Duration kPause = std::chrono::milliseconds(500);
 /// With this interval a minute of attack has about 200 revocations, enough for a 90th percentile.
@@ -198,18 +198,16 @@ Result<void> HostileRun::attack_in_windows() {
   Attackers first = TRY(start_attackers(WindowKind::Hostile, kWarmUp));
   TRY(poll_for(kWarmUp));
   TRY(await_end(first, record.hostile, kWarmUp));
-  // On a busy machine some attacks need longer than the run was to last.
-  const auto needs_longer = [&](std::uint32_t done) {
-    return done < settings_.seconds + kLongerSeconds && !record.was_every_attack_made();
-  };
-  for (std::uint32_t done = 0; done < settings_.seconds || needs_longer(done);) {
-    const std::uint32_t left = done < settings_.seconds ? settings_.seconds - done : kLongerWindow;
-    const std::uint32_t seconds = std::min(settings_.window_seconds, left);
+  std::uint32_t wanted = settings_.seconds;
+  for (std::uint32_t done = 0; done < wanted;) {
+    const std::uint32_t seconds = std::min(settings_.window_seconds, wanted - done);
     const Duration attack = std::chrono::seconds(seconds);
     for (const WindowKind kind : {WindowKind::Calm, WindowKind::Control, WindowKind::Hostile})
       TRY(window(kind, attack));
     done += seconds;
-    std::cerr << fmt::format("hostile: {} of {} s of attack\n", done, settings_.seconds);
+    std::cerr << fmt::format("hostile: {} of {} s of attack\n", done, wanted);
+    const bool may_last_longer = wanted < settings_.seconds + kLongerSeconds;
+    if (done == wanted && may_last_longer && !record.was_every_attack_made()) wanted += kLongerStep;
   }
   return {};
 }
